@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -33,9 +34,8 @@ from lsp_server.supervision import on_own_thread
 from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.folder_worker import FolderReport
-from lsp_server.workspace.folders import FolderReadings
-from lsp_server.workspace.identities import Identities
 from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.open_files import FolderReadings, OpenFiles
 from lsp_server.workspace.prefetch import PrefetchTimer
 from lsp_server.workspace.session import Session
 
@@ -58,7 +58,7 @@ class SlipstreamServer(LanguageServer):
     scheduler: Scheduler
     indexes: FolderIndexes
     contexts: ContextJobs
-    identities: Identities
+    open_files: OpenFiles
     has_ended = False
     has_stopped = False
 
@@ -131,6 +131,7 @@ class SlipstreamServer(LanguageServer):
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
+        self.open_files = OpenFiles(self.session, self.indexes, self.show_of_file, self._on_file)
         self.contexts = ContextJobs(self._from_thread(self._on_context))
         self.scheduler = Scheduler(
             self.session.measurements,
@@ -199,6 +200,10 @@ class SlipstreamServer(LanguageServer):
         """Show each sentence to the user, once in this server's life."""
         self.messages.show(problems, kind)
 
+    def show_of_file(self, path: Path, problems: Sequence[str]) -> None:
+        """Show the user what is wrong with a folder's settings file, if that is news."""
+        self.messages.show_of_file(str(path), problems, types.MessageType.Warning)
+
     def _show(self, kind: types.MessageType, sentence: str) -> None:
         logger.warning("%s", sentence)
         self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {sentence}"))
@@ -237,6 +242,11 @@ class SlipstreamServer(LanguageServer):
         if not self.has_ended:
             self.tell([notice.message], _KINDS[notice.is_problem])
 
+    def _on_file(self, uri: str) -> None:
+        """It is known which file an open document is, or it is another one."""
+        self.follow_edits(uri)
+        self.show_status()
+
     def _on_context(self, wish: ContextWish) -> None:
         """A document's context is another one: an idle engine prepares it, unless the user typed."""
         if not self.has_ended and wish.is_current():
@@ -266,6 +276,7 @@ class SlipstreamServer(LanguageServer):
     async def _end(self) -> None:
         """Stop everything that works, within seconds; nothing begins after this."""
         self.has_ended = True
+        self.open_files.end()
         self.prefetch_timer.stop()
         self._status_line.stop()
         self.messages.stop()

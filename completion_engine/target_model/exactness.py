@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 
 _FAR = 1024  # position after which sums over keys may run in parts
 _SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one

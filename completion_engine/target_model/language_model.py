@@ -14,18 +14,16 @@ from torch import Tensor
 
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import BranchCaches, BranchStorage, lay_out
-from completion_engine.target_model.costs import Costs, PassClock
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.exactness import (
     branches_are_exact,
     fixed_width_holds,
     rows_are_invariant,
 )
-from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
-from completion_engine.target_model.pass_rows import ROWS, ChunkRule, pad_rows
+from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 from completion_engine.target_model.weights import Precision, RowTable
 

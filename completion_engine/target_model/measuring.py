@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from completion_engine.target_model.exactness import Passes, hold_same
-from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.pass_rows import ROWS, ChunkRule
+from completion_engine.target_model.passes import ROWS, ChunkRule, Findings
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, thread_counts
 
 _NUM_ROUNDS = 5  # most rounds of measuring passes

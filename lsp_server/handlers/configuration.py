@@ -11,12 +11,11 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.handlers.identifying import relocate
 from lsp_server.server import SlipstreamServer
 from lsp_server.supervision import on_own_thread
 from lsp_server.workspace import settings_file
-from lsp_server.workspace.folders import READING_S
-from lsp_server.workspace.identities import FoundSettings, find_folder
+from lsp_server.workspace.locations import READING_S
+from lsp_server.workspace.open_files import FoundSettings, find_folder
 
 logger = logging.getLogger(__name__)
 
@@ -96,10 +95,9 @@ async def _read(server: SlipstreamServer, folder: Path) -> None:
     for outer, (outer_values, _) in around.items():
         session.configuration.set_repository(outer, outer_values)
     problems += session.configuration.set_repository(folder, values)
-    file = str(folder / settings_file.REPOSITORY_FILE)
-    server.messages.show_of_file(file, problems, types.MessageType.Warning)
+    server.show_of_file(folder / settings_file.REPOSITORY_FILE, problems)
     if leads_elsewhere:
-        relocate(server)
+        server.open_files.relocate()
 
 
 def _read_folder(folder: Path) -> tuple[FoundSettings, tuple[Path, dict[Path, FoundSettings]]]:

@@ -9,7 +9,6 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
-from lsp_server.handlers.identifying import forget, identify, show_to_index
 from lsp_server.handlers.inline_completion import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
@@ -29,7 +28,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     """A document's text is the client's from now on."""
     item = params.text_document
     if server.session.follows(item.uri):
-        server.identities.forget(item.uri, server.session.location_of(item.uri).stands_for)
+        server.open_files.forget(server.session.location_of(item.uri))
         server.session.drop(item.uri)
     language = canonical_language(item.language_id, item.uri)
     server.scheduler.open(language)
@@ -76,7 +75,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
         return
     location = server.session.location_of(uri)
     server.session.drop(uri)
-    forget(server, location)
+    server.open_files.forget(location)
     _readmit(server)
     server.session.edits.forget(uri)
     server.session.proposals.forget(uri)
@@ -86,7 +85,7 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     if location.indexed_path is not None and not server.session.notebooks.notebook_of(uri):
         server.indexes.document_closed(location.indexed_path)
         if (twin := server.session.twin_of(location)) is not None:
-            show_to_index(server, twin)
+            server.open_files.show_to_index(twin)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
@@ -105,9 +104,9 @@ def _put(server: SlipstreamServer, document: Document) -> None:
     is_new, was_served = not server.session.follows(document.uri), document.uri in server.session.documents
     server.session.put(document)
     if is_new:
-        identify(server, document.uri)
+        server.open_files.identify(document.uri)
         server.follow_edits(document.uri)
-    show_to_index(server, server.session.location_of(document.uri))
+    server.open_files.show_to_index(server.session.location_of(document.uri))
     _readmit(server)
     if not was_served or document.is_too_large:
         server.show_status()
@@ -116,7 +115,7 @@ def _put(server: SlipstreamServer, document: Document) -> None:
 def _readmit(server: SlipstreamServer) -> None:
     """Serve documents that were one too many, as there is room now."""
     for location in server.session.readmit():
-        show_to_index(server, location)
+        server.open_files.show_to_index(location)
 
 
 def _opened(uri: str, language: str, version: int, text: str) -> Document:

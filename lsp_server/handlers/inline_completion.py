@@ -16,7 +16,6 @@ from completion_engine.request import Completion, CompletionRequest, CompletionS
 from completion_engine.text_window import TextWindow
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
-from lsp_server.handlers.identifying import identified
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.server import SlipstreamServer
@@ -94,7 +93,7 @@ async def suggest(
     ahead = _rest_of(server, selected, snapshot) if selected else ""
     turn = server.scheduler.take_turn()
     try:
-        await identified(server, uri)
+        await server.open_files.identified(uri)
     except asyncio.CancelledError:
         session.measurements.num_cancelled += 1
         raise
@@ -188,8 +187,7 @@ def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request:
         return
 
     def is_current() -> bool:
-        document = server.session.documents.get(snapshot.uri)
-        return document is not None and document.version == snapshot.version
+        return server.session.version_of(snapshot.uri) == snapshot.version
 
     window = TextWindow(*engine["window_chars"])
     server.contexts.want(ContextWish(request, folder, tokens, num_tokens, window, is_current))

@@ -13,7 +13,6 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk
 from lsp_server.engine.scheduler import SupersededError
-from lsp_server.handlers.identifying import identified
 from lsp_server.protocol import edit_conversion
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
@@ -34,8 +33,7 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     context = edit_conversion.read_context(params)
     begin_s = time.perf_counter()
     server.session.measurements.num_edit_requests += 1
-    asked = server.session.documents.get(uri)
-    version = asked.version if asked else None
+    version = server.session.version_of(uri)
     rule = await _refusal(server, uri, is_invoked=context.trigger_kind == _INVOKED)
     document = server.session.documents.get(uri)
     if rule or document is None:
@@ -45,7 +43,7 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
         raise asyncio.CancelledError  # by a key, as one that comes during the search
     line, _ = document.place(place, server.session.encoding)
     request = _request(server, document, line, is_wide=context.takes_other_documents)
-    versions = {it.document: server.session.documents[it.document].version for it in request.documents}
+    versions = {it.document: server.session.version_of(it.document) for it in request.documents}
     try:
         answer = await server.scheduler.propose_edit(request)
     except SupersededError:
@@ -63,7 +61,7 @@ async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> s
     document = session.documents.get(uri)
     if document is None:
         return "unknown-document"
-    await identified(server, uri)
+    await server.open_files.identified(uri)
     settings = session.settings_for(uri)
     if settings.next_edit == "off":
         return "next-edit-off"
@@ -94,7 +92,7 @@ def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide:
 
 
 def _answered(
-    server: SlipstreamServer, uri: str, answer: EditAnswer, versions: dict[str, int], begin_s: float
+    server: SlipstreamServer, uri: str, answer: EditAnswer, versions: dict[str, int | None], begin_s: float
 ) -> dict[str, Any]:
     """Return the answer as it fits the documents now; it is remembered and counted."""
     session, proposal = server.session, answer.proposal

@@ -12,7 +12,6 @@ from typing import TypeVar
 from lsprotocol import types
 
 from lsp_server.handlers import document_sync
-from lsp_server.handlers.identifying import show_to_index
 from lsp_server.server import SlipstreamServer
 
 NUM_AT_ONCE = 16
@@ -87,4 +86,4 @@ def _close_cell(server: SlipstreamServer, uri: str) -> None:
 def _show(server: SlipstreamServer, notebook: str) -> None:
     """Show the index a notebook whose cells are others than before."""
     for cell in server.session.notebooks.cells_of(notebook)[:1]:
-        show_to_index(server, server.session.location_of(cell))
+        server.open_files.show_to_index(server.session.location_of(cell))

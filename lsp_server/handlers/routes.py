@@ -27,9 +27,7 @@ from lsp_server.handlers import (
     why,
     workspace_folders,
 )
-from lsp_server.handlers.identifying import take_identity
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.identities import Identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,5 @@ ROUTES = (
 
 def register(server: SlipstreamServer) -> None:
     """Connect every method with its handler."""
-    server.identities = Identities(partial(take_identity, server))
     for route in ROUTES:
         server.protocol.connect(route.method, partial(route.handler, server), route.options)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsp_server.handlers.identifying import identified
 from lsp_server.handlers.inline_completion import prefetch
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.server import SlipstreamServer
@@ -44,11 +43,9 @@ async def did_focus(server: SlipstreamServer, params: Any) -> None:
         uri, place = read_position(params)
     except (LookupError, TypeError):
         return  # most clients name no position
-    document = server.session.documents.get(uri)
-    version = document.version if document else None
-    await identified(server, uri)
-    document = server.session.documents.get(uri)
-    if document is not None and document.version == version:
+    version = server.session.version_of(uri)
+    await server.open_files.identified(uri)
+    if version is not None and server.session.version_of(uri) == version:
         prefetch(server, uri, place)
 
 

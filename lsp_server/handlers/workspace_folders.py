@@ -8,10 +8,8 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
-from lsp_server.handlers.identifying import identify, relocate
 from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.folders import MAX_FOLDERS
-from lsp_server.workspace.locations import path_of
+from lsp_server.workspace.locations import MAX_FOLDERS, path_of
 
 TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."
 
@@ -44,9 +42,9 @@ def change_folders(
         if path is not None and not session.folders.add(folder.uri, path):
             server.tell([TOO_MANY], types.MessageType.Warning)
             break
-    relocate(server)
+    server.open_files.relocate()
     for uri in session.followed:
-        identify(server, uri)
+        server.open_files.identify(uri)
 
 
 async def did_change_workspace_folders(

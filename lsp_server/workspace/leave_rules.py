@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.identities import find_identity
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
+from lsp_server.workspace.open_files import find_identity
 from ngram_cache.repository import Repository, RepositoryOptions
 
 # Rules may change at any time: a result is valid for this time.

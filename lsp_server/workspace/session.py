@@ -18,8 +18,7 @@ from lsp_server.workspace.documents import (
     typed_word,
 )
 from lsp_server.workspace.edit_log import EditLog
-from lsp_server.workspace.folders import WorkspaceFolders
-from lsp_server.workspace.locations import DocumentLocation, FileIdentity, locate
+from lsp_server.workspace.locations import DocumentLocation, FileIdentity, WorkspaceFolders, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
 from lsp_server.workspace.proposals import Proposals
@@ -132,6 +131,11 @@ class Session:
     def open_document(self, uri: str) -> Document | None:
         """Return a document that the client has opened, served or not."""
         return self.documents.get(uri) or self.too_large.get(uri)
+
+    def version_of(self, uri: str) -> int | None:
+        """Return the version of a document that is open and served; None for another."""
+        document = self.documents.get(uri)
+        return document.version if document is not None else None
 
     def drop(self, uri: str) -> None:
         """Remove a document that is closed or about to be replaced."""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lsp_server.workspace import identities, leave_rules
+from lsp_server.workspace import leave_rules, open_files
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
 from tests.windows import insertion, load_beside_servers, windows_on
@@ -163,7 +163,7 @@ async def test_rules_hold_however_a_file_is_reached(
 async def test_a_link_that_leads_elsewhere_by_now_has_the_rules_of_where_it_leads(
     disk: Path, server: RemoteServer, tokenizer_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identities, "VALID_S", 0.0)
+    monkeypatch.setattr(open_files, "VALID_S", 0.0)
     monkeypatch.setattr(leave_rules, "VALID_S", 0.0)
     async with windows_on(load_beside_servers, linger_s=0.0) as windows:
         window = await windows.open()
@@ -183,7 +183,7 @@ async def test_a_link_that_leads_elsewhere_by_now_has_the_rules_of_where_it_lead
 async def test_a_settings_file_around_a_single_file_that_changes_holds_soon(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identities, "VALID_S", 0.0)
+    monkeypatch.setattr(open_files, "VALID_S", 0.0)
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin()

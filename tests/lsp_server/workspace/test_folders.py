@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lsp_server.workspace.folders import FolderReadings
+from lsp_server.workspace.open_files import FolderReadings
 
 HANGS, ANSWERS = Path("/hangs"), Path("/answers")
 

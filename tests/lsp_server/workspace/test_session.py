@@ -9,7 +9,7 @@ import pytest
 from completion_engine.request import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
-from lsp_server.workspace.folders import WorkspaceFolders
+from lsp_server.workspace.locations import WorkspaceFolders
 from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session
 
 URI = "file:///work/a.py"

@@ -1,4 +1,9 @@
-"""What a pass of the target costs: as measured at load, and as found since. Plain numbers."""
+"""A pass of the target in plain numbers: how many rows it has, what it costs, and what a load found of both.
+
+Drafts must never change bits. Where the rows of a pass do not influence each other, any pass may compute any
+position. Elsewhere the bits depend on the number of rows: passes of exactly one chunk then compute the whole
+chunks of a prompt, counted from its beginning, and passes of the fixed width compute what follows.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
+ROWS = 8  # the step of torch's own products and attention; the width of a fixed-width pass
 _FEW = 7  # rows; 1 to 10 came to the same within a hundredth of the time, 0 took a thirtieth more
 _STEP = 0.1  # a pass moves the estimate by this share of what it was off, on a logarithmic scale
 _MAX_SURPRISE = 2.0  # one pass counts at most this factor slower or faster than predicted
 # relative to the narrowest pass; a dearer branch was measured while something else ran
 _MAX_BRANCH = 0.5
+
+
+def pad_rows(num_rows: int, row_step: int = ROWS) -> int:
+    """Rows a pass really runs. Fewer than a full group would take other kernels of torch, with other sums."""
+    return -(-num_rows // row_step) * row_step
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRule:
+    """A chunk has `num_rows`; all other passes have `fixed_width` rows, or any number where that is 0."""
+
+    num_rows: int
+    fixed_width: int = 0
+
+    @property
+    def max_pending(self) -> int:
+        """Known tokens that a verification pass may hold."""
+        return self.fixed_width or self.num_rows
+
+    def num_chunked(self, num_prompt: int) -> int:
+        """Positions of a prompt that only whole chunks may compute; 0 where any pass may.
+
+        Never the last one: its logits are wanted.
+        """
+        return (num_prompt - 1) // self.num_rows * self.num_rows if self.fixed_width else 0
+
+    def num_reusable(self, num_shared: int, num_from_chunks: int, num_chunked: int) -> int:
+        """Number of the `num_shared` cached positions that may stay for a prompt with `num_chunked` (see
+        there).
+
+        The first `num_from_chunks` of what is cached were computed by whole chunks, the others were not.
+        Positions that shared a chunk with other tokens are dropped too.
+        """
+        found = min(num_from_chunks, num_shared)
+        if found < num_chunked:
+            return found // self.num_rows * self.num_rows
+        return num_shared if found == num_chunked else num_chunked
+
+    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int, max_rows: int = 0) -> int:
+        """Rows of the next prefill pass where `num_pending` known tokens follow what is cached.
+
+        No more than `max_rows`, if that is given, where any number will do.
+        """
+        if num_cached < num_chunked:
+            return self.num_rows
+        at_most = self.max_pending if self.fixed_width or not max_rows else min(max_rows, self.max_pending)
+        return min(at_most, num_pending - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +130,24 @@ class PassClock:
         surprise = min(max(ms / expected_ms, 1 / _MAX_SURPRISE), _MAX_SURPRISE)
         self._level *= surprise**_STEP
         return pace
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a load measured of a target, for later loads: how drafts never change the text, and costs.
+
+    All of it follows from the weights, the kernels and the processor.
+
+    `pass_ms` by width, as measured with `num_threads`, and `chunk_ms` of a whole chunk of a prompt, 0 where
+    that is unknown; `thread_paces` by number of threads, as for `ThreadGovernor`. They `are_settled` where
+    nothing disturbed the measurement.
+    """
+
+    is_row_invariant: bool
+    verifies_drafts: bool
+    verifies_trees: bool
+    pass_ms: Mapping[int, float]
+    branch_ms: float
+    thread_paces: Mapping[int, float]
+    chunk_ms: float = 0.0
+    are_settled: bool = False
