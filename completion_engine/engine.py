@@ -55,6 +55,7 @@ from completion_engine.request import (
     ShouldStop,
 )
 from completion_engine.runtime import give_back
+from completion_engine.suggestions.checkpoints import forget_texts
 from completion_engine.suggestions.stopping import load_grammar
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
@@ -327,6 +328,7 @@ class CompletionEngine:
         if self._background is not None and self._background.prepared.request.document == document:
             self._abandon()
         self._preparation.forget(document)
+        forget_texts()
         self._shadow.forget(document)
         self._edits.forget()
 

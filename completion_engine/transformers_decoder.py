@@ -20,7 +20,7 @@ from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 
 _NAME = "slipstream"
 _view: ContextVar[_CacheView] = ContextVar("the pass under way")

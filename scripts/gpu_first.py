@@ -154,8 +154,8 @@ def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
     """A target with random weights on the kernels, its passes captured, its bits compared."""
     from completion_engine.gpu.branches import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
-    from completion_engine.target_model.findings import Findings  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
+    from completion_engine.target_model.passes import Findings  # noqa: PLC0415 - as above
 
     class Untimed(LanguageModel):
         def _measure(self) -> Findings:

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from completion_engine.target_model import language_model
-from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.passes import PassClock
 
 PASS_MS = 1.0
 

@@ -17,7 +17,7 @@ from completion_engine.cpu.kernels import attention, heads
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.target_model.branch_caches import Branch, Layout
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.pass_rows import pad_rows
+from completion_engine.target_model.passes import pad_rows
 
 _KEY_BLOCK = {"cpu": 128, "cuda": 512}  # attention reads whole blocks of keys
 

@@ -21,7 +21,7 @@ from completion_engine.cpu.linear import Linear
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 from completion_engine.target_model.weights import Affine
 
 

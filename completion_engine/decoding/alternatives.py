@@ -23,7 +23,7 @@ from completion_engine.decoding.slots import Slot
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.request import Completion, CompletionStats
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 from completion_engine.target_model.ranking import best_few
 
 _MAX_TOKENS = 12  # leading tokens of the first line that are considered

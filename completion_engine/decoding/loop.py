@@ -58,7 +58,7 @@ class Decoding:
 
     A chunk is a fixed number of prompt tokens that one prefill pass computes. Only targets whose bits depend
     on the number of rows in a pass have chunks: their prompts are always computed in the same chunks, counted
-    from the beginning (see `target_model.pass_rows`). `num_chunked` leading tokens of a prompt belong to
+    from the beginning (see `target_model.passes`). `num_chunked` leading tokens of a prompt belong to
     chunks; it is 0 for other targets.
     """
 

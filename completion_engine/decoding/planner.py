@@ -22,9 +22,8 @@ from completion_engine.drafting.policy import (
     min_probability_for,
 )
 from completion_engine.request import DraftScope
-from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.pass_rows import pad_rows
+from completion_engine.target_model.passes import Costs, pad_rows
 from ngram_cache.redaction import blank_secrets
 
 _NUM_SCANNED_BEFORE = 128  # tokens of context in which redaction recognises a secret

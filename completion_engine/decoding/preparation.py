@@ -28,9 +28,8 @@ from completion_engine.prompting.prompt_choice import (
 )
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, CompletionStats
-from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS, Costs
 from completion_engine.text_window import TextWindow
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from completion_engine.decoding.reuse import Continuation, PastCompletion, path_after
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.pass_rows import ChunkRule
+from completion_engine.target_model.passes import ChunkRule
 
 _MIN_COPIED = 32  # tokens; computing fewer takes no longer than copying their keys and values
 

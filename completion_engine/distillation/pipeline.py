@@ -25,7 +25,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
 from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.pass_rows import pad_rows
+from completion_engine.target_model.passes import pad_rows
 from completion_engine.target_model.threads import thread_counts, use_threads
 
 WORK = "work"

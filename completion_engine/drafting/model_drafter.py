@@ -12,7 +12,7 @@ from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 
 _BREADTH = 3  # likeliest tokens at each depth; the best continues the chain, the others are leaves
 _LEAST_PROBABILITY = 0.05  # leaves need at least this

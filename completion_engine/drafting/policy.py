@@ -30,7 +30,7 @@ from completion_engine.drafting.tree import (
     merge,
     within_branches,
 )
-from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.passes import Costs
 
 __all__ = [
     "AcceptanceTable",

@@ -20,7 +20,7 @@ from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 
 _MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved at once, a power of two
 

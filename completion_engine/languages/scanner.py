@@ -100,9 +100,7 @@ def scan(  # noqa: PLR0913 - two independent shortcuts
     A quick scan finds the strings, comments and parts that run over line ends, and leaves out the rest. One
     that skips leaves has no events of elements and attributes that begin and end on one line.
     """
-    scanner = _Scan(language, text, stack, before, is_quick)
-    scanner.skips_leaves = skips_leaves
-    return scanner.events()
+    return _Scan(language, text, stack, before, is_quick=is_quick, skips_leaves=skips_leaves).events()
 
 
 def text_at(stack: Stack) -> Open | None:
@@ -124,7 +122,9 @@ def num_brackets(stack: Stack) -> int:
 
 
 class _Scan:
-    def __init__(self, language: str, text: str, stack: Stack, before: str, is_quick: bool) -> None:
+    def __init__(  # noqa: PLR0913 - as `scan`
+        self, language: str, text: str, stack: Stack, before: str, *, is_quick: bool, skips_leaves: bool
+    ) -> None:
         self.language = language
         self.text = before + text if before else text
         self.shift = len(before)
@@ -132,7 +132,7 @@ class _Scan:
         self.line_start = self.text.rfind("\n", 0, self.shift) + 1 - self.shift
         self.stack = stack
         self.is_quick = is_quick
-        self.skips_leaves = False
+        self.skips_leaves = skips_leaves
         self.regions = _Regions(self.text, self.shift, stack)
         self.num_pending = sum(entry.is_pending for entry in stack)
 

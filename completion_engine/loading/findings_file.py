@@ -22,7 +22,7 @@ import torch
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
 from completion_engine.cpu.packed_file import whole_file
-from completion_engine.target_model.findings import Findings
+from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.threads import thread_counts
 
 logger = logging.getLogger(__name__)

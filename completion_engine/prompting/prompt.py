@@ -165,8 +165,9 @@ class PromptBuilder:
         return Prompt(tokens, prompt.healed, num_leading + len(context) if context else 0)
 
     def forget(self, document: str) -> None:
-        """Drop the anchors of a closed document."""
+        """Drop the anchors of a closed document, and the cached text of all."""
         self._anchored.pop(document, None)
+        self._encode.cache_clear()
 
     def _remember(self, document: str, anchored: _AnchoredText) -> None:
         text = anchored.before, anchored.opening
@@ -260,6 +261,10 @@ class RepositoryFormat:
     def tokens(self, context: RepositoryContext | None, path: str) -> tuple[int, ...]:
         """Return the context tokens in front of a document of this path; equal contexts have equal tokens."""
         return self._encoded(context, path) if context is not None and self.max_tokens else ()
+
+    def forget(self) -> None:
+        """Drop all cached snippets, after a document was closed."""
+        self._encoded.cache_clear()
 
     def spell(self, tokens: list[int]) -> bytes:
         """Return the bytes that tokens spell."""

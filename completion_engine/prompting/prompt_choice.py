@@ -201,6 +201,7 @@ class PromptChooser:
     def forget(self, document: str) -> None:
         """Drop the state of a closed document."""
         self._ladder.forget(document)
+        self._form.forget()
         self._contexts.pop(document, None)
 
     def _wanted(self, request: CompletionRequest) -> list[ContextTokens]:

@@ -39,6 +39,7 @@ from completion_engine.request import (
     Progress,
     ShouldStop,
 )
+from completion_engine.suggestions.checkpoints import forget_texts
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.text_window import TextWindow
 
@@ -146,6 +147,8 @@ class RemoteCompleter:
             self._leave_unfinished()
         self._past.forget(document)
         self._prompts.forget(document)
+        self._masking.forget()
+        forget_texts()
 
     def describe(self) -> dict[str, Any]:
         """Describe the servers, for `stats` and `doctor`."""

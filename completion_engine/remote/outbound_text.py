@@ -47,6 +47,10 @@ class Masking:
         after = without(suffix, [(start - at, end - at) for start, end in spans if start > at])
         return before, after
 
+    def forget(self) -> None:
+        """Drop the text of all documents, after one of them was closed."""
+        self._far.cache_clear()
+
     def _spans(self, prefix: str, text: str) -> list[Span]:
         cut = _line_start(prefix, (len(prefix) - _NEAR) // _STEP * _STEP)
         far = self._far(prefix[:cut])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 from completion_engine.languages.modes import reach_of
@@ -24,9 +24,8 @@ from completion_engine.languages.scanner import (
 )
 from completion_engine.languages.table import identifier_of, language_of
 from completion_engine.request import Surroundings
-from completion_engine.suggestions.checkpoints import scan_lines, tail_of
+from completion_engine.suggestions.checkpoints import open_after_lines, open_before, tail_of
 from completion_engine.suggestions.closing import closed_by
-from completion_engine.suggestions.head import open_before
 from completion_engine.text_window import (
     TAB_WIDTH,
     CursorContext,
@@ -236,22 +235,11 @@ def _scanned(language: str, text: str, outer: tuple[Open, ...], *, is_from_start
     lines = text[: text.rfind("\n") + 1]
     line = text[len(lines) :]
     before = "" if is_from_start else "\n"
-    opened = _open_after_lines(language, lines, outer, before)
+    opened = open_after_lines(language, lines, outer, before)
     stack = [entry._replace(start=entry.start - len(lines)) for entry in opened]
     for _ in scan(language, line, stack, before=tail_of(before + lines)):
         pass
     return [entry._replace(start=entry.start - len(line)) for entry in stack]
-
-
-@lru_cache(maxsize=8)
-def _open_after_lines(language: str, lines: str, outer: tuple[Open, ...], before: str) -> tuple[Open, ...]:
-    """The marks that are open after whole lines, with offsets from their beginning; the same while a line is
-    typed.
-    """
-    stack = list(outer)
-    for _ in scan_lines(language, lines, stack, before=before):
-        pass
-    return tuple(stack)
 
 
 def _leave_indented(stack: Stack, before: str, line_prefix: str) -> None:

@@ -16,7 +16,7 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 from lsp_server.commands.local_engine import named_target
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from completion_engine.suggestions import checkpoints, head, regions
+from completion_engine.suggestions import checkpoints
 from completion_engine.suggestions.stopping import StopRules, load_grammar
 from completion_engine.text_window import CursorContext
 from lsp_server.commands.terminal import show_figures
@@ -58,20 +58,12 @@ def times_ms(language: str, text: str, num_cursors: int) -> tuple[list[float], l
         line = generator.randrange(len(document.lines))
         column = generator.randrange(len(document.content(line)) + 1)
         snapshot = document.snapshot(line, column)
-        _forget()
+        checkpoints.forget_texts()
         first.append(_time_ms(CursorContext(snapshot.prefix, snapshot.suffix, language)))
         for end in range(1, 1 + len(_TYPED)):
             cursor = CursorContext(snapshot.prefix + _TYPED[:end], snapshot.suffix, language)
             typed.append(_time_ms(cursor))
     return first, typed
-
-
-def _forget() -> None:
-    """Clear every cache of the region modules, as for a part of a file that was never looked at."""
-    for module in (checkpoints, head, regions):
-        for value in vars(module).values():
-            if hasattr(value, "cache_clear"):
-                value.cache_clear()
 
 
 def _time_ms(cursor: CursorContext) -> float:

@@ -19,8 +19,8 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.passes import Costs
 from tests.benchmarks.drafting.arms import acceptance, measure_drafting
 from tests.benchmarks.drafting.hindsight import (
     best_arm,

@@ -16,10 +16,10 @@ from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.suggestions import syntax
+from completion_engine.suggestions import checkpoints, syntax
 from completion_engine.target_model.brake import Brake
-from completion_engine.target_model.costs import PassClock
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.passes import PassClock
 
 Make = Callable[..., CompletionEngine]
 
@@ -393,6 +393,16 @@ def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: M
     num_loaded = syntax._parser.cache_info().misses
     engine.complete(request(CODE, max_tokens=6))
     assert syntax._parser.cache_info().misses == num_loaded == 1
+
+
+def test_no_cache_holds_the_text_of_a_closed_document(make_engine: Make) -> None:
+    engine = make_engine()
+    engine.complete(request(CODE, max_tokens=2))
+    held = (checkpoints._segments, checkpoints.open_after_lines.cache_info().currsize)
+    assert all(held)
+    engine.forget("a.py")
+    assert not checkpoints._segments
+    assert checkpoints.open_after_lines.cache_info().currsize == 0
 
 
 def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(

@@ -24,8 +24,8 @@ from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.loading import gpu_target, model
 from completion_engine.loading.rungs import plan_rungs
 from completion_engine.request import CompletionRequest
-from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.passes import Findings
 from tests.gpu_faults.injected import GPU, Fault
 
 CAPACITY = 256

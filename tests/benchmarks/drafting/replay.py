@@ -20,7 +20,7 @@ from completion_engine.drafting.policy import (
     min_probability_for,
     picked_along,
 )
-from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.passes import Costs
 from tests.benchmarks.drafting.trace import Trace, TracedDrafts, Traces
 
 ALL = "all sources"

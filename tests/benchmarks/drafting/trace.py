@@ -17,9 +17,9 @@ from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToke
 from completion_engine.drafting.policy import AcceptanceTable, choose
 from completion_engine.drafting.tree import verify
 from completion_engine.errors import UserError
-from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.passes import Costs
 
 _STEP_SURVIVAL = 0.02  # a costly drafter is recorded down to this probability
 _FORMAT = 1

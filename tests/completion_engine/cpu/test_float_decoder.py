@@ -10,7 +10,7 @@ from torch import Tensor
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.pass_rows import ROWS, pad_rows
+from completion_engine.target_model.passes import ROWS, pad_rows
 from completion_engine.target_model.threads import num_threads_here, use_threads
 from tests.completion_engine.cpu.passes import CAPACITY, TOKENS, model_of, new_cache, run
 

@@ -17,7 +17,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
-from completion_engine.target_model.pass_rows import ROWS
+from completion_engine.target_model.passes import ROWS
 
 Make = Callable[..., CompletionEngine]
 

@@ -20,7 +20,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.pass_rows import ChunkRule
+from completion_engine.target_model.passes import ChunkRule
 
 CODE = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n        re"
 SUFFIX = "\n\ndef main():\n    pass\n"

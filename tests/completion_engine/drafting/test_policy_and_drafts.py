@@ -23,8 +23,8 @@ from completion_engine.drafting.policy import (
     num_written,
 )
 from completion_engine.request import DraftScope
-from completion_engine.target_model.costs import Costs
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.passes import Costs
 from ngram_cache import NgramIndex
 
 COSTS = Costs({8: 30.0, 16: 36.0}, branch_ms=1.0, max_branches=4)

@@ -19,7 +19,7 @@ from completion_engine.drafting.policy import (
     picked_along,
 )
 from completion_engine.drafting.tree import Candidate
-from completion_engine.target_model.costs import Costs
+from completion_engine.target_model.passes import Costs
 
 
 @dataclass

@@ -13,10 +13,10 @@ from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape
 from completion_engine.drafting.distilled.token_head import Preview
 from completion_engine.gpu.branches import InPlaceBranches
-from completion_engine.target_model.findings import Findings
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights
+from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.weights import Precision
 from tests.completion_engine.gpu.interpreter import interpreted
 

@@ -11,7 +11,7 @@ import pytest
 
 from completion_engine.loading import findings_file
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
-from completion_engine.target_model.findings import Findings
+from completion_engine.target_model.passes import Findings
 
 FOUND = Findings(
     is_row_invariant=True,

@@ -8,7 +8,8 @@ import pytest
 
 from completion_engine.languages.scanner import Event, Stack, scan
 from completion_engine.languages.table import LANGUAGES
-from completion_engine.suggestions import closing, head, regions
+from completion_engine.suggestions import closing, regions
+from completion_engine.suggestions.checkpoints import forget_texts
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.stopping import StopRules
@@ -98,8 +99,7 @@ def test_many_different_marks_take_no_longer_than_one() -> None:
 def _check_growth(language: str, repeated: str) -> None:
     def suggest(num_chars: int) -> None:
         text = (repeated * (1 + num_chars // len(repeated)))[:num_chars]
-        head._open_after.cache_clear()
-        regions._open_after_lines.cache_clear()
+        forget_texts()
         rules = StopRules(CursorContext(text, text[: num_chars // 4], language))
         rules.check("foo(bar) " + text[:200])
         polish(rules, "foo(bar) " + text[:200])

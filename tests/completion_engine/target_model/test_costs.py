@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.target_model.costs import Costs, PassClock
+from completion_engine.target_model.passes import Costs, PassClock
 
 
 @pytest.mark.parametrize("true_level", [0.05, 0.5, 1.0, 3.0, 20.0])
