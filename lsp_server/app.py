@@ -23,11 +23,11 @@ from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.engine.pool import EnginePool, engine_config, remote_config, tokenizer_folder
 from lsp_server.handlers import register
 from lsp_server.protocol.client_streams import ByteSink, claim_stdio
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.host import Host
 from lsp_server.sharing.listener import HostListener
 from lsp_server.sharing.log import LINE, HostLog
-from lsp_server.supervision import on_own_thread
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.settings import Settings
 

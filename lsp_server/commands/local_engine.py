@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, EngineConfig
 from lsp_server.workspace import settings_file as files
-from lsp_server.workspace.narrowing import narrow
 from lsp_server.workspace.settings import Settings
+from lsp_server.workspace.settings_layers import narrow
 from lsp_server.workspace.settings_reading import Merged, merge
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from lsp_server.engine.engine_types import (
 )
 from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.request_queue import Prefetch, RequestQueue
-from lsp_server.supervision import SupervisedThread
+from lsp_server.sharing.supervision import SupervisedThread
 
 # Background work waits this long after the last completion, because a keystroke often follows soon.
 IDLE_PAUSE_S = 0.05

@@ -11,8 +11,8 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.server import SlipstreamServer
-from lsp_server.supervision import on_own_thread
+from lsp_server.protocol.server import SlipstreamServer
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace import settings_file
 from lsp_server.workspace.locations import READING_S
 from lsp_server.workspace.open_files import FoundSettings, find_folder

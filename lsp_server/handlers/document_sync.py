@@ -12,8 +12,8 @@ from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.inline_completion import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
-from lsp_server.server import SlipstreamServer
-from lsp_server.supervision import on_own_thread
+from lsp_server.protocol.server import SlipstreamServer
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Document, Edit, LineChange, PositionEncoding
 from lsp_server.workspace.locations import path_of
 

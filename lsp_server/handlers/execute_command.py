@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
 from lsp_server.protocol.edit_conversion import ACCEPTED_EDIT_COMMAND, REJECTED_EDIT_COMMAND
 from lsp_server.protocol.lsp_conversion import ACCEPTED_COMMAND
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 
 async def execute_command(server: SlipstreamServer, params: types.ExecuteCommandParams) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from lsp_server.handlers.configuration import read_folders
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.locations import path_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE

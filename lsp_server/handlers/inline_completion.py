@@ -18,11 +18,10 @@ from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
-from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.context_jobs import ContextWish
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, encodable, plain_newlines
 from lsp_server.workspace.measurements import Answered
-from lsp_server.workspace.prefetch import cursor_after
+from lsp_server.workspace.prefetch import ContextWish, cursor_after
 from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
 

@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcException
 
 from lsp_server.handlers import configuration, files, workspace_folders
 from lsp_server.handlers.inline_completion import completion
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 logger = logging.getLogger(__name__)
 

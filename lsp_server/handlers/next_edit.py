@@ -15,7 +15,7 @@ from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequ
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import edit_conversion
 from lsp_server.protocol.lsp_conversion import read_position
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.proposals import EditRecord
 

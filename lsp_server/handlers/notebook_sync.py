@@ -12,7 +12,7 @@ from typing import TypeVar
 from lsprotocol import types
 
 from lsp_server.handlers import document_sync
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 NUM_AT_ONCE = 16
 

@@ -27,7 +27,7 @@ from lsp_server.handlers import (
     why,
     workspace_folders,
 )
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 
 @dataclass(frozen=True, slots=True)

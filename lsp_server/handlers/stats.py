@@ -6,7 +6,7 @@ from typing import Any
 
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 
 def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lsp_server.handlers.inline_completion import prefetch
 from lsp_server.protocol.lsp_conversion import read_position
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 
 def did_show_completion(server: SlipstreamServer, _params: Any) -> None:

@@ -12,7 +12,7 @@ from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.session import CompletionRecord
 

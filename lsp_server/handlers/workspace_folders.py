@@ -8,7 +8,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from lsp_server.handlers.configuration import read_folders
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.locations import MAX_FOLDERS, path_of
 
 TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."

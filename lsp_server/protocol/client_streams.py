@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Generic, Protocol, TypeVar
 
 from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
-from lsp_server.supervision import SupervisedThread
+from lsp_server.sharing.supervision import SupervisedThread
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lsp_server.supervision import SupervisedThread
+from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import encodable, plain_newlines
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer

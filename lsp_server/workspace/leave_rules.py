@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.supervision import on_own_thread
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.open_files import find_identity
 from ngram_cache.repository import Repository, RepositoryOptions

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lsp_server.supervision import on_own_thread
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.notebooks import cell_lines

@@ -1,15 +1,29 @@
-"""When and where to prefetch: a moment after a keystroke, for clients that wait longer before a request.
+"""What is prepared before a request: the prompt a moment after a key, the context once the cursor rests.
 
 Editors wait for a pause in typing before they request a suggestion, VS Code for about 60 ms. Text that is
-written during this pause is ready sooner.
+written during this pause is ready sooner. A thread chooses the context of a document.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+from completion_engine.context.repository_view import RepositoryView
+from completion_engine.context.snippet_choice import CursorLocation, choose, stable
+from completion_engine.request import CompletionRequest, RepositoryContext
+from completion_engine.text_window import TextWindow
+from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding, units_of
+from lsp_server.workspace.folder_worker import TokenSource
+from ngram_cache import NgramIndex
+
+logger = logging.getLogger(__name__)
 
 # A client that does not wait for a pause has sent its request by then.
 PAUSE_S = 0.01
@@ -20,6 +34,14 @@ MAX_TYPED_CHARS = 256
 
 # Editors that close brackets insert both as one edit; the cursor stands between them.
 _PAIRS = ("()", "[]", "{}", "''", '""', "``")
+
+# A cursor that has not moved for this time rests.
+REST_S = 0.7
+
+MAX_DOCUMENTS = 64
+MAX_RECENT = 4
+NOTHING = RepositoryContext("", ())
+CHARS_OF_TOKEN = 3.6  # the smallest number in code; the engine drops the excess
 
 
 def cursor_after(edit: Edit, encoding: PositionEncoding) -> LineColumn | None:
@@ -66,3 +88,139 @@ class PrefetchTimer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWish:
+    """A cursor position that needs context: that of `request`, which names an index, in `folder`.
+
+    At most about `num_tokens` tokens are wanted, without the text in `window`, which the target sees anyway.
+    `is_current` returns whether the document is unchanged.
+    """
+
+    request: CompletionRequest
+    folder: Path
+    tokens: TokenSource
+    num_tokens: int
+    window: TextWindow
+    is_current: Callable[[], bool]
+
+
+class ContextJobs:
+    """A thread that chooses contexts, started when it is first needed. Used on the event loop.
+
+    `on_chosen` is called on that thread when a document's context has changed. Only the newest wish is
+    served. If choosing fails, the document keeps its context.
+    """
+
+    def __init__(self, on_chosen: Callable[[ContextWish], None]) -> None:
+        self._on_chosen = on_chosen
+        self._changed = threading.Condition()
+        self._wish: ContextWish | None = None
+        self._chosen: OrderedDict[str, _Chosen] = OrderedDict()
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._recent: deque[tuple[Path, str]] = deque(maxlen=MAX_RECENT)
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._thread = SupervisedThread("context", self._run, lambda *_: None)
+
+    def of(self, request: CompletionRequest) -> RepositoryContext | None:
+        """Return the context in front of a document; None if a part of it may no longer be read."""
+        chosen = self._chosen.get(request.document)
+        if chosen is None or request.index is None or not chosen.holds_in(request.index):
+            return None
+        return chosen.context
+
+    def want(self, wish: ContextWish) -> None:
+        """Choose a context when the cursor has rested at this position; at once for a new document."""
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = REST_S if wish.request.document in self._asked else 0.0
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, wish)
+
+    def forget(self, document: str) -> None:
+        """Drop the context of a closed document."""
+        self._asked.pop(document, None)
+        with self._changed:
+            self._chosen.pop(document, None)
+
+    def clear(self) -> None:
+        """Drop all contexts, because folders are indexed by other rules."""
+        self._asked.clear()
+        with self._changed:
+            self._wish = None
+            self._chosen.clear()
+
+    def stop(self, timeout_s: float = 1.0) -> bool:
+        """End the thread; return True if it ended within `timeout_s`. May be called from any thread."""
+        with self._changed:
+            self._stopping, self._wish = True, None
+            self._changed.notify()
+        return self._thread.join(timeout_s)
+
+    def _begin(self, wish: ContextWish) -> None:
+        self._timer = None
+        self._asked[wish.request.document] = None
+        while len(self._asked) > MAX_DOCUMENTS:
+            self._asked.popitem(last=False)
+        here = wish.folder, wish.request.indexed_as
+        if here in self._recent:
+            self._recent.remove(here)
+        self._recent.appendleft(here)
+        with self._changed:
+            if not self._stopping:
+                self._wish = wish
+                self._changed.notify()
+                self._thread.start()
+
+    def _run(self) -> None:
+        while (wish := self._next()) is not None:
+            try:
+                chosen = self._choose(wish)
+            except Exception:
+                logger.exception("No context can be chosen for %s", wish.request.indexed_as)
+            else:
+                self._take(wish, chosen)
+
+    def _next(self) -> ContextWish | None:
+        with self._changed:
+            while self._wish is None and not self._stopping:
+                self._changed.wait()
+            wish, self._wish = self._wish, None
+            return wish
+
+    def _choose(self, wish: ContextWish) -> RepositoryContext:
+        request, tokens = wish.request, wish.tokens
+        if request.index is None:
+            return NOTHING
+        recent = tuple(path for folder, path in tuple(self._recent) if folder == wish.folder)
+        path, document = request.indexed_as, (request.prefix, request.suffix)
+        location = CursorLocation(path, request.language, *document, wish.window, recent)
+        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, wish.folder.name, path)
+        return choose(location, view, int(wish.num_tokens * CHARS_OF_TOKEN))
+
+    def _take(self, wish: ContextWish, chosen: RepositoryContext) -> None:
+        document = wish.request.document
+        with self._changed:
+            before = self.of(wish.request)
+            if self._stopping or stable(before, chosen) is before:
+                return
+            self._chosen[document] = _Chosen(chosen, wish.request.indexed_as)
+            self._chosen.move_to_end(document)
+            while len(self._chosen) > MAX_DOCUMENTS:
+                self._chosen.popitem(last=False)
+        self._on_chosen(wish)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A document's context. `own_path` is the path of the document, which may be in no index."""
+
+    context: RepositoryContext
+    own_path: str
+
+    def holds_in(self, index: NgramIndex) -> bool:
+        """Return whether all of it may still be read."""
+        return all(
+            snippet.path == self.own_path or index.holds(snippet.path) for snippet in self.context.snippets
+        )

@@ -21,7 +21,7 @@ from lsp_server.handlers import register
 from lsp_server.handlers.execute_command import COMMANDS
 from lsp_server.handlers.routes import ROUTES
 from lsp_server.protocol.client_streams import read_frame
-from lsp_server.server import SlipstreamServer
+from lsp_server.protocol.server import SlipstreamServer
 
 _METHODS = (
     *(route.method for route in ROUTES),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from lsp_server.workspace.narrowing import narrow
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
+from lsp_server.workspace.settings_layers import narrow
 from lsp_server.workspace.settings_reading import merge
 from tests.fuzz.places import own_folder
 

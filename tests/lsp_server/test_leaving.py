@@ -14,10 +14,10 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.engine_types import EngineUser
 from lsp_server.engine.shared_engine import SharedEngine
-from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.context_jobs import ContextWish
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.leave_rules import LeaveRules, Question
 from lsp_server.workspace.locations import FileIdentity, locate
+from lsp_server.workspace.prefetch import ContextWish
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
 from tests.windows import Window, insertion, load_beside_servers, load_scripted, windows_on

@@ -17,9 +17,9 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
 from lsp_server.handlers import register
 from lsp_server.protocol.parsing import parse
-from lsp_server.server import SlipstreamServer
-from lsp_server.workspace.context_jobs import ContextJobs
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_indexes import FolderIndexes
+from lsp_server.workspace.prefetch import ContextJobs
 
 NUM_ROUNDS, NUM_KEYSTROKES = 10, 50
 NUMBERS = itertools.count(2)

@@ -42,7 +42,7 @@ def sections() -> dict[str, list[str]]:
 _COMMAND_LINE = ("lsp_server/commands", "lsp_server/cli.py", "lsp_server/__main__.py")
 _SERVER = tuple(
     f"lsp_server/{name}"
-    for name in ("app.py", "server.py", "supervision.py", "engine", "handlers", "sharing", "workspace")
+    for name in ("app.py", "protocol/server.py", "engine", "handlers", "sharing", "workspace")
 )
 
 

@@ -28,7 +28,11 @@ DATA = (
     "ngram_cache/redaction/",
     "ngram_cache/file_names.py",
 )
-NEVERTHELESS = ("lsp_server/workspace/settings_", "completion_engine/cpu/kernels/kernel_cache.py")
+NEVERTHELESS = (
+    "lsp_server/workspace/settings_",
+    "lsp_server/protocol/server.py",
+    "completion_engine/cpu/kernels/kernel_cache.py",
+)
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _CODE = re.compile(r"^(?:def|import|from|class) |\n|\$\d|%\(|^\w+ \| \w+$")
 _SILENT_OWNERS = {"logger", "logging", "re", "warnings"}

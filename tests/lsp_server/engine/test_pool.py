@@ -25,7 +25,7 @@ from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notic
 from lsp_server.engine.guarded_engine import MAX_FAILURES, GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
-from lsp_server.supervision import MAX_CRASHES
+from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.folder_worker import TokenSource
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings

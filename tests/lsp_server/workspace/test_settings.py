@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from lsp_server.workspace.narrowing import narrow
 from lsp_server.workspace.settings import IndexSettings, Settings, all_settings
-from lsp_server.workspace.settings_layers import Configuration
+from lsp_server.workspace.settings_layers import Configuration, narrow
 from lsp_server.workspace.settings_reading import MAX_BITS, merge
 
 json_values = st.recursive(

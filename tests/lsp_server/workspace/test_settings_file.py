@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from lsp_server.workspace.narrowing import narrow
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import (
     MAX_DOTS_IN_LINE,
@@ -20,6 +19,7 @@ from lsp_server.workspace.settings_file import (
     read_repository_file,
     read_user_file,
 )
+from lsp_server.workspace.settings_layers import narrow
 from tests.growth import ratio
 
 Read = Callable[[Path], tuple[dict[str, Any], tuple[str, ...]]]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lsp_server.supervision import MAX_CRASHES, SupervisedThread, on_own_thread
+from lsp_server.sharing.supervision import MAX_CRASHES, SupervisedThread, on_own_thread
 
 
 class Panic(BaseException):

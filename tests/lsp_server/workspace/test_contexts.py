@@ -13,9 +13,9 @@ import pytest
 
 from completion_engine.request import CompletionRequest
 from completion_engine.text_window import TextWindow
-from lsp_server.workspace import context_jobs
-from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
+from lsp_server.workspace import prefetch
 from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.prefetch import ContextJobs, ContextWish
 from ngram_cache import NgramIndex
 
 SHELF = "def put_on_shelf(book: str, place: int) -> bool:\n    return place > 0\n"
@@ -119,7 +119,7 @@ async def test_of_a_known_document_another_choice_waits_for_a_rest(
 ) -> None:
     place.want(place.request())
     await place.next()
-    monkeypatch.setattr(context_jobs, "REST_S", 600.0)
+    monkeypatch.setattr(prefetch, "REST_S", 600.0)
     place.want(place.request(prefix="x = 1\n"))
     place.want(place.request("b"))
     assert await place.next() == "b"
@@ -127,7 +127,7 @@ async def test_of_a_known_document_another_choice_waits_for_a_rest(
 
 
 async def test_only_so_many_documents_have_a_context(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_jobs, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(prefetch, "MAX_DOCUMENTS", 2)
     for document in "abc":
         place.want(place.request(document))
         await place.next()

@@ -30,13 +30,12 @@ from lsp_server.protocol.client_process import ClientProcess
 from lsp_server.protocol.client_streams import ByteSink, Inbox, LoopShare, Writer, start_reader
 from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
-from lsp_server.supervision import on_own_thread
-from lsp_server.workspace.context_jobs import ContextJobs, ContextWish
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
-from lsp_server.workspace.prefetch import PrefetchTimer
+from lsp_server.workspace.prefetch import ContextJobs, ContextWish, PrefetchTimer
 from lsp_server.workspace.session import Session
 
 logger = logging.getLogger(__name__)
