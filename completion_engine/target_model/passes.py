@@ -1,4 +1,4 @@
-"""A pass of the target in plain numbers: how many rows it has, what it costs, and what a load found of both.
+"""A pass of the target in plain numbers: its rows, its cost, and the findings of a load about both.
 
 Drafts must never change bits. Where the rows of a pass do not influence each other, any pass may compute any
 position. Elsewhere the bits depend on the number of rows: passes of exactly one chunk then compute the whole
@@ -134,7 +134,7 @@ class PassClock:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a load measured of a target, for later loads: how drafts never change the text, and costs.
+    """Measurements of a load, for later loads: how drafts never change the text, and the costs of passes.
 
     All of it follows from the weights, the kernels and the processor.
 

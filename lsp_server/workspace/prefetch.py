@@ -1,4 +1,4 @@
-"""What is prepared before a request: the prompt a moment after a key, the context once the cursor rests.
+"""Work before a request: on its prompt a moment after a key, on its context once the cursor rests.
 
 Editors wait for a pause in typing before they request a suggestion, VS Code for about 60 ms. Text that is
 written during this pause is ready sooner. A thread chooses the context of a document.
