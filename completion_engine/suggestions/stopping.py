@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cached_property
 
 from completion_engine.languages.scanner import CLOSING, Open
 from completion_engine.suggestions.blocks import end_of_part, end_of_suggestion, mode_of
@@ -56,9 +57,13 @@ class StopRules:
 
     def __init__(self, cursor: CursorContext) -> None:
         self.region = CursorRegion(cursor)
-        self.syntax = SyntaxWindow(self.region.language_id, self.region.part[0])
         self._mode = mode_of(self.region)
         self._definitions: dict[str, bool] = {}
+
+    @cached_property
+    def syntax(self) -> SyntaxWindow:
+        """The parser's view of the text before the cursor, made when a rule first needs it."""
+        return SyntaxWindow(self.region.language_id, self.region.part[0])
 
     def check(self, generated: str) -> Stop | None:
         """Return where to stop in the text generated so far; None to go on."""
