@@ -12,8 +12,8 @@ from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.reuse import Slot, SlotPool
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot, SlotPool
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, DrafterWithMemory
 from completion_engine.drafting.policy import AcceptanceTable

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.reuse import SlotPool
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import SlotPool
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer

@@ -36,6 +36,10 @@ class CacheShape:
         per_position = 2 * self.num_layers * self.num_kv_heads * self.head_size + self.hidden_size
         return per_position * self.capacity * self.dtype.itemsize
 
+    def new_cache(self) -> KVCache:
+        """Return an empty cache of this shape."""
+        return KVCache(self)
+
 
 class KVCache:
     """Keys and values of one document's prompt and what was written after it.

@@ -13,8 +13,8 @@ from completion_engine.decoding.alternatives import decode_after, rank_runners_u
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.preparation import PreparedRequest
+from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine

@@ -15,8 +15,8 @@ from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer

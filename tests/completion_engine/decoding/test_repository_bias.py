@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
-from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine

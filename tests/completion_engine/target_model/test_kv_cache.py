@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from completion_engine.decoding.slots import SlotPool
+from completion_engine.decoding.reuse import SlotPool
 from completion_engine.target_model.kv_cache import CacheShape, KVCache, num_common
 
 CAPACITY = 24

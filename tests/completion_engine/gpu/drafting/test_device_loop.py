@@ -11,8 +11,8 @@ import torch
 
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.decoding.slots import Slot
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import Draft, DraftToken
