@@ -1,4 +1,4 @@
-"""KV caches of a few cursors, each with its last completion: what earlier requests left for the next one.
+"""KV caches of a few cursors, each with its last completion, for the next request to reuse.
 
 A prompt gets the cache with the longest common beginning. If the user types a prefix of a completion, its
 remaining tokens are returned without a pass. They are still the target's picks, because the typed text only
