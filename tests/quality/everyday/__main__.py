@@ -64,8 +64,12 @@ async def ask_all(
     target: str,
     trigger: int,
     results: Results,
+    *,
+    prints_all: bool = False,
 ) -> None:
-    """Open each document in one server, ask at its cursor, judge the answer and print it where it spoils."""
+    """Open each document in one server, ask at its cursor and judge the answer; print it if it spoils the
+    file, or always with `prints_all`.
+    """
     async with await LanguageClient.start(server) as client:
         settings = {"target": target, "deadlineMs": 0 if trigger == _INVOKED else 100}
         await client.initialize(root, settings=settings)
@@ -73,7 +77,7 @@ async def ask_all(
         for number, case in enumerate(cases):
             uri = (root / f"case{number}" / Path(case.file).name).as_uri()
             accepted = await _answer_at(client, uri, case, trigger)
-            if found := results.add(case, accepted):
+            if (found := results.add(case, accepted)) or prints_all:
                 _print_case(case, accepted, found)
 
 
@@ -136,20 +140,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=260, help="positions drawn from example files")
     parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--kind", default="", help="only positions of this kind")
+    parser.add_argument("--kind", default="", help="only kinds that begin with this")
     parser.add_argument("--target", default="qwen2.5-coder-0.5b")
     parser.add_argument("--automatic", action="store_true", help="ask as while typing, with default settings")
+    parser.add_argument("--all", action="store_true", help="print right answers too")
     parser.add_argument("--server", default=f"{sys.executable} -m lsp_server", help="the server's command")
     asked = parser.parse_args()
     if importlib.util.find_spec("tree_sitter_language_pack") is None:
         parser.error("install the grammars first: pip install tree-sitter-language-pack==0.13.0")
     cases = written_cases() + random_cases(released_sources("examples"), asked.random, asked.seed)
-    cases = [case for case in cases if asked.kind in ("", case.kind)]
+    cases = [case for case in cases if case.kind.startswith(asked.kind)]
     results = Results()
     trigger = _AUTOMATIC if asked.automatic else _INVOKED
     with tempfile.TemporaryDirectory() as home:
         server = shlex.split(asked.server)
-        asyncio.run(ask_all(cases, Path(home).resolve(), server, asked.target, trigger, results))
+        asking = ask_all(
+            cases, Path(home).resolve(), server, asked.target, trigger, results, prints_all=asked.all
+        )
+        asyncio.run(asking)
     kinds = sorted({case.kind for case in cases})
     languages = sorted({case.language for case in cases})
     for key in [*kinds, *languages]:

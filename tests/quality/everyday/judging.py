@@ -36,6 +36,9 @@ _DISPLAY_MATH = re.compile(r"\$\$")
 _CIRCLE = re.compile(r"(.{1,60}?)\1{4,}", re.DOTALL)
 _MIN_CIRCLE_CHARS = 24
 _PROSE = frozenset({"markdown", "mdx", "latex", "restructuredtext", "plaintext", "git-commit"})
+_MARKED = frozenset({"markdown", "mdx", "quarto", "rmd", "restructuredtext", "org", "typst"})
+_MARKS = " \t)]}>*_~`$|'\".,;:"
+_MIN_TAIL_CHARS = 12
 _DOLLAR_QUOTED = _PROSE | {"sql", "rmd", "quarto"}
 _MARKDOWN = frozenset({"markdown", "mdx"})
 _BARS = frozenset({"rust", "ruby", "erb"})
@@ -80,6 +83,7 @@ def faults(case: CursorCase, accepted: Accepted) -> list[str]:
         "parse": _num_errors(case, accepted) > _num_errors(case, Accepted(case.truth)),
         "repeat": _repeats_following_line(case, accepted),
         "pairs": _breaks_pairs(case, accepted.text, replaced),
+        "line": _breaks_line(case, accepted),
         "indentation": _has_other_indentation(case, accepted.text),
         "line end": "\r" in accepted.text,
         "fence": case.language not in _PROSE
@@ -127,6 +131,26 @@ def _repeats_following_line(case: CursorCase, accepted: Accepted) -> bool:
     return lines.count(following) > own.count(following)
 
 
+def _breaks_line(case: CursorCase, accepted: Accepted) -> bool:
+    """Whether the cursor's line repeats its own rest, or has other cells, emphasis or line breaks than in the
+    original; only for a line that stays one.
+    """
+    if "\n" in accepted.text + case.truth:
+        return False
+    start, rest = case.prefix.rfind("\n") + 1, case.suffix.partition("\n")[0]
+    written = case.prefix[start:] + accepted.text + rest[accepted.num_replaced :]
+    original = case.prefix[start:] + case.truth + rest
+    tail = rest.strip(_MARKS)
+    if len(tail) >= _MIN_TAIL_CHARS and written.count(tail) > original.count(tail):
+        return True
+    if case.language in _MARKED and original.lstrip().startswith("|"):
+        return written.count("|") != original.count("|")
+    if case.language in _MARKED:
+        return (written.count("*") - original.count("*")) % 2 != 0
+    is_broken = case.language == "latex" and bool(rest[accepted.num_replaced :].strip())
+    return is_broken and written.count("\\\\") != original.count("\\\\")
+
+
 def _is_blank(line: str) -> bool:
     """Whether a line holds nothing, or the mark of a comment alone."""
     return not line.strip() or _EMPTY_COMMENT.match(line.strip()) is not None
@@ -150,7 +174,7 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
     if case.language in _PROSE:
         text = _ENUMERATOR.sub("", text)
     counts = [text.count(pair[0]) - text.count(pair[1]) for pair in _BRACKETS]
-    counts += [text.count(first) - text.count(last) for first, last in _DELIMITERS]
+    counts += [_num_open(case, text, *pair) for pair in _DELIMITERS]
     counts.append(len(_FENCE.findall(text)) % 2)
     counts.append(len(_DISPLAY_MATH.findall(text)) % 2 if case.language in _DOLLAR_QUOTED else 0)
     counts.append(text.count('"') % 2 if case.language not in _PROSE else 0)
@@ -161,6 +185,13 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
     opened = [name for name in _OPEN_TAG.findall(text) if name.lower() not in _VOID_TAGS]
     counts.append(len(opened) - len(_CLOSE_TAG.findall(text)) if is_tagged else 0)
     return tuple(counts)
+
+
+def _num_open(case: CursorCase, text: str, first: str, last: str) -> int:
+    """How many more delimiters open than close; braces are only brackets where the document has no `{{`."""
+    if first == "{{" and first not in case.prefix + case.truth + case.suffix:
+        return 0
+    return text.count(first) - text.count(last)
 
 
 def _plus(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ _NUM_CURSORS = 10  # in each file
 _ROOT = Path(__file__).parents[3]
 _OWN_FOLDERS = ("completion_engine", "docs", "editors", "lsp_server", "ngram_cache", "scripts")
 _MAX_OWN_CHARS = 20_000
+_BEGINS_PART = re.compile(r".*```|\s*(?:~~~|\.\. |=\w|#\+\w)")  # what follows belongs to the mark
 _NUM_OWN = 2  # files of each language in this repository
 
 
@@ -67,7 +69,8 @@ def closes_nothing(mark: str) -> Applies:
         is_counted = region.language.is_text or region.language.markup or opening in region.language.brackets
         is_open = any(cut.middle.count(sign) > cut.middle.count(end) for sign, end in ("()", "[]", "{}"))
         is_begun = cut.middle.rstrip().endswith(("\\", "[[", "`", '"', "'''", "<style>", "CDATA["))
-        return bool(is_counted) and not is_open and not is_begun and "```" not in cut.line_before + cut.middle
+        begins_part = _BEGINS_PART.match(cut.line_before + cut.middle)
+        return bool(is_counted) and not is_open and not is_begun and not begins_part
 
     return applies
 
