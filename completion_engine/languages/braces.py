@@ -45,6 +45,14 @@ def regex(inner: tuple[Pair, ...] = ()) -> Pair:
     return Pair("/", opens, "/", "string", "", _EXPRESSION_BEFORE, (brackets, *inner), ESCAPED, first="/")
 
 
+def argument_regex(inner: tuple[Pair, ...] = ()) -> Pair:
+    """The same as the first argument of a command without parentheses, as in `split /,/`."""
+    pair = regex(inner)
+    return replace(
+        pair, opens=r"(?<=[\w?!][ ])/(?![\s/*]|=\s)", before=re.compile(r"(?<![\w$@%&])[a-z_]\w*[?!]?[ ]\Z")
+    )
+
+
 def bars(before: str) -> Pair:
     """The parameters of a closure between two bars."""
     return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
@@ -104,6 +112,22 @@ SWIFT = replace(
         string('"', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
     ),
 )
+D = replace(
+    JAVA,
+    pairs=(
+        *SLASHES,
+        block_comment("/+", "+/"),
+        string('q"', opens=r'(?<=\bq)"(?P<tag>[A-Za-z_]\w*)(?=\n)', closes_as=r'^<tag>"', is_multiline=True),
+        *(
+            string('q"', opens=rf'(?<=\bq)"\{o}', closes_as=rf'\{c}"', escapes=(), is_multiline=True)
+            for o, c in ("()", "[]", "{}", "<>")
+        ),
+        string('r"', opens=r'(?<=\br)"', closes_as='"', escapes=(), is_multiline=True),
+        long_string("`", escapes=()),
+        long_string('"'),
+        string("'"),
+    ),
+)
 GO = replace(
     C_LIKE,
     pairs=(*SLASHES, *PLAIN_STRINGS, long_string("`", escapes=())),
@@ -142,7 +166,12 @@ CSHARP = replace(
 _PHP_STRINGS = (
     long_string('"', inner=(code_in("{$", "}"),)),
     long_string("'"),
-    heredoc(r"<<<[ \t]*[\"']?(?P<tag>[A-Za-z_]\w*)[\"']?(?=\n)", r"^[ \t]*<tag>(?=[;,.)\]\n ])"),
+    heredoc(r"<<<[ \t]*'(?P<tag>[A-Za-z_]\w*)'(?=\n)", r"^[ \t]*<tag>(?=[;,.)\]\n ])"),
+    heredoc(
+        r"<<<[ \t]*\"?(?P<tag>[A-Za-z_]\w*)\"?(?=\n)",
+        r"^[ \t]*<tag>(?=[;,.)\]\n ])",
+        code_in("{$", "}", "php-code"),
+    ),
 )
 PHP_CODE = replace(
     C_LIKE,
@@ -193,7 +222,9 @@ HCL = replace(
     pairs=(
         *SLASHES,
         line_comment("#"),
-        heredoc(r"<<[-~]?(?P<tag>[A-Za-z_]\w*)(?=\n)", r"^[ \t]*<tag>(?=\n)"),
+        heredoc(
+            r"<<[-~]?(?P<tag>[A-Za-z_]\w*)(?=\n)", r"^[ \t]*<tag>(?=\n)", code_in("${", "}", "terraform")
+        ),
         string('"', inner=(DOLLAR_BRACE,)),
     ),
     leading=None,
@@ -250,7 +281,7 @@ BY_IDENTIFIER: dict[str, Language] = {
     "typescript": JAVASCRIPT,
     **dict.fromkeys(("c", "objective-c", "objective-cpp", "yacc", "openscad", "v"), C_LIKE),
     **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
-    **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "d", "gleam", "jsp"), JAVA),
+    **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "gleam", "jsp"), JAVA),
     **dict.fromkeys(("proto", "prisma", "dot", "gomod"), replace(JAVA, leading=None)),
     **dict.fromkeys(("kotlin", "scala"), KOTLIN),
     **dict.fromkeys(("terraform", "hcl"), HCL),
@@ -264,6 +295,7 @@ BY_IDENTIFIER: dict[str, Language] = {
     "groovy": GROOVY,
     "dart": DART,
     "swift": SWIFT,
+    "d": D,
     "rust": RUST,
     "zig": ZIG,
     "csharp": CSHARP,

@@ -6,7 +6,7 @@ Does not depend on the scan.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -154,13 +154,19 @@ def _literal(expression: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _raw_pair(name: str, default: str) -> Pair:
-    return region(f"<{name}", "", rf"(?i:</{re.escape(name)})\s*>", default)
+def _raw_pair(name: str, default: str, host: str) -> Pair:
+    """The content of an element; a template language may write parts of it too."""
+    pair = region(f"<{name}", "", rf"(?i:</{re.escape(name)})\s*>", default)
+    return replace(pair, inner=_templates(language_of(host)))
 
 
-def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
-    """The content of an element that is not markup: its pair, and the language that its tag names."""
-    pair = _raw_pair(name.lower(), default)
+def _templates(language: Language) -> tuple[Pair, ...]:
+    return tuple(pair for pair in language.pairs if pair.kind == "region" and not pair.begins_below)
+
+
+def raw_element(name: str, default: str, tag: str, host: str) -> tuple[Pair, str]:
+    """The content of an element of `host` that holds no markup: its pair, and the language its tag names."""
+    pair = _raw_pair(name.lower(), default, host)
     for attribute, value in _ATTRIBUTE.findall(tag):
         found = _SCRIPT_TYPES.get(value) or identifier_of(value.lower())
         if found in IDENTIFIERS:
@@ -171,23 +177,26 @@ def raw_element(name: str, default: str, tag: str) -> tuple[Pair, str]:
 
 
 @lru_cache(maxsize=1024)
-def mode_of(
+def mode_of(  # noqa: PLR0913 - where the scan is, and two independent shortcuts
     name: str,
     pair: Pair | None,
+    templates: tuple[Pair, ...] = (),
     *,
     is_quick: bool = False,
     finds_lines: bool = True,
     skips_leaves: bool = False,
 ) -> Mode:
-    """The patterns of a language, inside a part that `pair` opened, if any.
+    """The patterns of a language, inside a part that `pair` opened, if any; `templates` open parts anywhere.
 
     With `skips_leaves` one match passes over an element or attribute that opens and closes on its line.
     """
     language = language_of(name)
     kind = pair.kind if pair else "region"
     if skips_leaves and (kind in ("string", "comment", "nested-element") or not _has_leaves(language)):
-        return mode_of(name, pair, is_quick=is_quick, finds_lines=finds_lines)
+        return mode_of(name, pair, templates, is_quick=is_quick, finds_lines=finds_lines)
     builder = _Builder()
+    for template in templates:
+        builder.add_pair(template)
     if pair is not None and kind in ("string", "comment"):
         _add_text(builder, language, pair)
     elif pair is not None and kind == "tag":
@@ -196,7 +205,7 @@ def mode_of(
         _add_nested_text(builder, language)
     else:
         if skips_leaves and language.markup:
-            around = mode_of(name, pair, is_quick=is_quick, finds_lines=finds_lines)
+            around = mode_of(name, pair, templates, is_quick=is_quick, finds_lines=finds_lines)
             builder.add(_leaf(language.markup, around.first.pattern), Action.SKIP, first="<")
         _add_code(builder, language, pair, is_quick and kind == "region")
     if finds_lines:
@@ -229,7 +238,7 @@ def _leaf(markup: Markup, chars: str) -> str:
 
 
 def _add_tag(builder: _Builder, language: Language, *, skips_leaves: bool) -> None:
-    templates = tuple(pair for pair in language.pairs if pair.kind == "region" and not pair.begins_below)
+    templates = _templates(language)
     braces = _braces(language)
     if skips_leaves:
         marks = "".join(re.escape(pair.first or _first_chars(pair.opens)) for pair in (*templates, *braces))

@@ -180,10 +180,11 @@ class _Scan:
         return self.language, self._mode(self.language, None)
 
     def _mode(self, language: str, pair: Pair | None) -> Mode:
+        templates = self.regions.templates
         if not self.is_quick:
-            return mode_of(language, pair, skips_leaves=self.skips_leaves)
+            return mode_of(language, pair, templates, skips_leaves=self.skips_leaves)
         finds_lines = self.num_pending > 0 or (pair is not None and pair.ends_with_line)
-        return mode_of(language, pair, is_quick=True, finds_lines=finds_lines)
+        return mode_of(language, pair, templates, is_quick=True, finds_lines=finds_lines)
 
     def _may_open(self, pair: Pair) -> bool:
         """Whether a mark may open one more: no person writes many parts in each other."""
@@ -308,7 +309,7 @@ class _Scan:
             entry = tag._replace(pair=pair)
         else:
             attributes = self.text[max(0, tag.start + self.shift) : end + self.shift]
-            pair, language = raw_element(tag.tag, raw, attributes)
+            pair, language = raw_element(tag.tag, raw, attributes, tag.language)
             entry = tag._replace(pair=pair, language=language)
             self.regions.begin(entry, self.position)
         self._push(entry)
@@ -328,13 +329,14 @@ class _Regions:
     """Where the parts in other languages that are open end, whatever is open in them.
 
     `limit` is how far the scan may go before the first of them ends, which is `ending`. Without one it ends
-    before what may become an end as more text arrives.
+    before what may become an end as more text arrives. `templates` may open anywhere in the innermost part.
     """
 
     def __init__(self, text: str, shift: int, stack: Stack) -> None:
         self.text = text
         self.limit = len(text)
         self.ending: Open | None = None
+        self.templates: tuple[Pair, ...] = ()
         self._spans: list[tuple[Open, int, int]] = []
         self._known: dict[tuple[Pair, str], tuple[int, int, int]] = {}
         for entry in stack:
@@ -356,7 +358,7 @@ class _Regions:
         """Forget a part and those within it; ends that lie before `position` ended another."""
         kept = self._spans[: next(at for at, span in enumerate(self._spans) if span[0] is ended)]
         self._spans = []
-        self.limit, self.ending = len(self.text), None
+        self.limit, self.ending, self.templates = len(self.text), None, ()
         for entry, start, end in kept:
             if start < position or (end < 0 and start < self.limit):
                 self.begin(entry, position)
@@ -365,6 +367,7 @@ class _Regions:
 
     def _put(self, entry: Open, start: int, end: int) -> None:
         self._spans.append((entry, start, end))
+        self.templates = entry.pair.inner
         if start < self.limit or (start == self.limit and end >= 0):
             self.limit = start
             self.ending = entry if end >= 0 else None

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion_engine.languages.braces import APOSTROPHE, NO_CHAR, PLAIN_STRINGS, SLASHES, bars, regex
+from completion_engine.languages.braces import (
+    APOSTROPHE,
+    NO_CHAR,
+    PLAIN_STRINGS,
+    SLASHES,
+    argument_regex,
+    bars,
+    regex,
+)
 from completion_engine.languages.syntax import (
     ESCAPED,
     NEVER,
@@ -84,8 +92,13 @@ _DELIMITED = tuple(
     )
     for opens, closes in ("()", "[]", "{}", "<>")
 )
-_RUBY_HEREDOC = heredoc(
-    r"<<(?:[~-](?P<q>['\"`]?)|(?=['\"]?[A-Z_]))['\"`]?(?P<tag>[A-Za-z_]\w*)['\"`]?", r"^[ \t]*<tag>(?=\n)"
+_RUBY_HEREDOCS = (
+    heredoc(r"<<[~-]?'(?P<tag>[A-Za-z_]\w*)'", r"^[ \t]*<tag>(?=\n)"),
+    heredoc(
+        r"<<(?:[~-]|(?=\"?[A-Z_]))[\"`]?(?P<tag>[A-Za-z_]\w*)[\"`]?",
+        r"^[ \t]*<tag>(?=\n)",
+        code_in("#{", "}", "ruby"),
+    ),
 )
 RUBY = Language(
     blocks="end",
@@ -93,11 +106,12 @@ RUBY = Language(
         Pair("=begin", r"^=begin\b", r"^=end\b[^\n]*", "comment", is_multiline=True),
         region("__END__", r"^__END__(?=\n)", r"(?!)", "plaintext", begins_below=True),
         line_comment("#"),
-        _RUBY_HEREDOC,
+        *_RUBY_HEREDOCS,
         *_DELIMITED,
         long_string('"', inner=(_HASH_BRACE,)),
         long_string("'"),
         long_string("`", inner=(_HASH_BRACE,)),
+        argument_regex((_HASH_BRACE,)),
         regex((_HASH_BRACE,)),
         bars(r"(?:\{|\bdo)[ \t]*\Z"),
     ),
@@ -144,15 +158,20 @@ LUA = Language(
     clauses=frozenset({"else", "elseif"}),
     closers=frozenset({"end", "until"}),
 )
-SHELL_HEREDOC = heredoc(
-    r"(?<!<)<<-?(?:[ \t]*(?=[A-Z_'\"\\])|(?=[a-z]))\\?['\"]?(?P<tag>[A-Za-z_]\w*)['\"]?",
-    r"^[ \t]*<tag>(?=\n)",
+_SHELL_HEREDOCS = (
+    heredoc(r"(?<!<)<<-?[ \t]*(?:['\"]|\\)(?P<tag>[A-Za-z_]\w*)['\"]?", r"^[ \t]*<tag>(?=\n)"),
+    heredoc(
+        r"(?<!<)<<-?(?:[ \t]*(?=[A-Z_])|(?=[a-z]))(?P<tag>[A-Za-z_]\w*)",
+        r"^[ \t]*<tag>(?=\n)",
+        code_in("$(", ")", "shellscript"),
+        code_in("${", "}", "shellscript"),
+    ),
 )
 SHELL = Language(
     blocks="end",
     pairs=(
         line_comment("#", r"(?<![^\s;(|&])#"),
-        SHELL_HEREDOC,
+        *_SHELL_HEREDOCS,
         long_string('"', inner=(_DOLLAR_PAREN, code_in("${", "}"))),
         string("'", opens=r"(?<=\$)'", is_multiline=True),
         long_string("'", escapes=()),
@@ -165,7 +184,21 @@ SHELL = Language(
     closers=frozenset({"fi", "done", "esac", ";;"}),
     word_marks="_-",
 )
-DOCKERFILE = replace(SHELL, blocks="brace", label=NEVER)
+DOCKERFILE = replace(
+    SHELL,
+    blocks="brace",
+    label=NEVER,
+    pairs=(
+        region(
+            "RUN <<",
+            r"^[ \t]*RUN[ \t]+(?:--\S+[ \t]+)*<<-?['\"]?(?P<tag>[A-Za-z_]\w*)['\"]?[ \t]*(?=\n)",
+            r"^[ \t]*<tag>(?=\n)",
+            "shellscript",
+            begins_below=True,
+        ),
+        *SHELL.pairs,
+    ),
+)
 _LINE_STRINGS = (string('"', inner=(_DOLLAR_PAREN,)), string("'"))
 MAKEFILE = replace(
     SHELL,
@@ -188,11 +221,17 @@ PERL = replace(
             Pair("q", rf"(?<![\w$@%&>-])q[qwrx]?[ \t]*\{o}", f"\\{c}", escapes=ESCAPED, is_multiline=True)
             for o, c in ("()", "[]", "{}", "<>", "||", "//", "!!")
         ),
+        string("s/", "/", opens=r"(?<![\w$@%&>{-])[stym]r?/"),
         long_string('"'),
         long_string("'"),
+        argument_regex(),
         regex(),
     ),
-    skipped=(r"(?<=\w)'(?=\w)", r"\$['\"#]"),
+    skipped=(
+        r"(?<![\w$@%&>{-])[sty]r?/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/",
+        r"(?<=\w)'(?=\w)",
+        r"\$['\"#]",
+    ),
     opener=re.compile(r"(?!)"),
     unfinished=re.compile(r"(?:[-+*/&|=<>.,?:]|\b(?:and|or|not))$"),
     leading=re.compile(r"[.?:&|]|->|(?:else|elsif|or|and|if|unless)\b"),

@@ -27,8 +27,9 @@ class Pair:
     `<tag>`, the text of the group `tag` of `opens`, and `<width>`, the width of its group `indent`; an empty
     one is the end of the line. `holds` names the language inside: empty for the one around it, `<lang>` for
     the one that the group `lang` names. `before` must match what stands left of the opening mark, to its end.
-    `inner` are the pairs that may open within a string, and `escapes` what closes nothing there. A region
-    ends at `closes` whatever is open in it. It `begins_below` if it begins with the next line.
+    `inner` are the pairs that may open within a string, or anywhere in a region, and `escapes` what closes
+    nothing in a string. A region ends at `closes` whatever is open in it. It `begins_below` if it begins with
+    the next line.
     """
 
     mark: str
@@ -160,9 +161,9 @@ def long_string(mark: str, **options: object) -> Pair:
     return string(mark, is_multiline=True, **options)  # type: ignore[arg-type]
 
 
-def code_in(mark: str, closes: str) -> Pair:
+def code_in(mark: str, closes: str, holds: str = "") -> Pair:
     """Code in a string or text, between literal marks; `closes` is a bracket."""
-    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", is_multiline=True)
+    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
 
 
 def region(mark: str, opens: str, closes: str, holds: str, **options: bool) -> Pair:
@@ -170,6 +171,9 @@ def region(mark: str, opens: str, closes: str, holds: str, **options: bool) -> P
     return Pair(mark, opens, closes, "region", holds, **options)  # type: ignore[arg-type]
 
 
-def heredoc(opens: str, closes: str) -> Pair:
-    """Text from the next line up to a line of the opening word, which may name the language of the text."""
-    return region("<<", opens, closes, "<tag>", begins_below=True)
+def heredoc(opens: str, closes: str, *inner: Pair) -> Pair:
+    """Text from the next line up to a line of the opening word, which may name the language of the text.
+
+    The pairs of `inner` open code of the language around it.
+    """
+    return Pair("<<", opens, closes, "region", "<tag>", inner=inner, begins_below=True)

@@ -45,7 +45,7 @@ _CONTAINER = region(
     begins_below=True,
 )
 TEXT = Language(blocks="text", brackets="")
-PLAIN = replace(TEXT, has_fences=True)
+PLAIN = replace(TEXT, pairs=(_FENCE,), has_fences=True)
 MARKDOWN = replace(
     TEXT,
     pairs=(*FRONT_MATTER, _FENCE, _CONTAINER, _HTML_COMMENT, _MATH, *_TEMPLATES),
@@ -59,6 +59,7 @@ MDX = replace(
         _FENCE,
         _CONTAINER,
         _MATH,
+        region("export", r"^(?:export|import)\b(?=[ {*])", r"(?=\n[ \t]*\n)", "javascriptreact"),
         Pair("<", r"<(?P<tag>[A-Z][\w.]*)", kind="tag"),
         Pair("{", r"\{", r"\}", "bracket", "javascriptreact", is_multiline=True),
     ),
@@ -101,6 +102,7 @@ RESTRUCTURED = replace(TEXT, pairs=(_RST_CODE,))
 ASCIIDOC = replace(
     TEXT,
     pairs=(
+        _FENCE,
         region("//", r"^(?P<tag>/{4,})(?=\n)", r"^<tag>(?=\n)", "plaintext", begins_below=True),
         region(
             "----",
@@ -130,6 +132,7 @@ TYPST = Language(
         line_comment("//", r"(?<!:)//"),
         block_comment("/*", "*/"),
         region("$", r"\$", r"\$", "latex-math"),
+        replace(string('"'), before=re.compile(r"[(,:=][ ]?\Z")),
     ),
     skipped=ESCAPED,
     has_fences=True,

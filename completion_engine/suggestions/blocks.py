@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from completion_engine.languages.scanner import CLOSING
+from completion_engine.languages.scanner import CLOSING, language_at
+from completion_engine.languages.table import language_of
 from completion_engine.suggestions.regions import CursorRegion, Reading, first_word
 from completion_engine.suggestions.rules import Fire, RuleName
 from completion_engine.text_window import indent_width
@@ -32,27 +33,20 @@ def mode_of(region: CursorRegion) -> Mode:
         return "line"
     if region.language.is_text or (inside and inside.is_lasting_text):
         return "text" if region.is_blank_line else "line"
+    if _is_within_text(region):
+        return "line"
     if region.cursor.multiline == "always" or region.is_blank_line:
         return "block"
     return "statement"
 
 
-def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires at the end of the line that ends the cursor's embedded region, which has its own language."""
+def _is_within_text(region: CursorRegion) -> bool:
+    """Whether the cursor is in code that begins on its line, within prose: `Dear {$user->`."""
     line_start = -len(region.line_prefix)
-    for event in reading.events:
-        entry = event.entry
-        is_part = event.kind == "close" and entry is not None and entry.pair.kind == "region"
-        if event.start == event.end and not reading.text[: event.start].strip():
-            continue
-        if is_part and entry is not None and entry.start < line_start and event.start == event.end:
-            # A line that is indented no deeper does not belong to the part.
-            blanks = len(reading.text) - event.end - len(reading.text[event.end :].lstrip(" \t"))
-            return Fire(event.end + blanks + 1, len(reading.text[: event.start].rstrip()), "end-of-block")
-        if is_part and entry is not None and entry.start < line_start:
-            end = reading.text.find("\n", event.end)
-            return Fire(end + 1, end, "end-of-block") if end >= 0 else None
-    return None
+    around = [entry for entry in region.stack if entry.start < line_start]
+    if len(around) == len(region.stack):
+        return False
+    return language_of(language_at(around, region.document_language)).is_text
 
 
 def end_of_suggestion(

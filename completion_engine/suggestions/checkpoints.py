@@ -222,7 +222,7 @@ def _part_at(language: str, prefix: str, at: int) -> tuple[Open, ...]:
         start = prefix.rfind(f"<{name}", 0, at)
         if start > prefix.rfind(f"</{name}", 0, at):
             tag = prefix[start : start + _MAX_BLANKS].partition(">")[0]
-            found.append(Open(f"<{name}", start - at, *raw_element(name, default, tag), name))
+            found.append(Open(f"<{name}", start - at, *raw_element(name, default, tag, language), name))
     start = prefix.rfind("<?", 0, at)
     if traits.lone and start > prefix.rfind("?>", 0, at):
         pair = next(pair for pair in traits.pairs if pair.holds == traits.lone)

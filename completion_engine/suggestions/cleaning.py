@@ -36,6 +36,7 @@ _INDENTS = re.compile(r"^[ \t]", re.MULTILINE)
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _SIGN = re.compile(r"[^\w\s]|\s")
 _SEPARATORS = (",", ";", "|")
+_SYMMETRIC = "*_~`$"
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # rule of a makefile
 _MAX_RECIPE_LINES = 40
 MIN_ECHO_CHARS = 8
@@ -77,6 +78,15 @@ def without_doubled_brace(region: CursorRegion, text: str) -> str:
     around = region.stack[-2] if len(region.stack) > 1 else None
     is_among_text = around is not None and (around.is_text or around.is_element)
     return _without_outer_brace(text) if is_among_text else text
+
+
+def without_doubled_mark(region: CursorRegion, text: str) -> str:
+    """Return the text without a mark of prose that the cursor is already between: `*` and then `*not**`."""
+    mark = region.line_prefix[-1:]
+    is_between = mark and mark in _SYMMETRIC and region.line_suffix.startswith(mark)
+    is_prose = region.language.is_text or region.language.has_fences
+    is_doubled = is_between and is_prose and text.startswith(mark)
+    return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
 
 def _without_outer_brace(text: str) -> str:

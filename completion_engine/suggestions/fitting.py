@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
-from completion_engine.suggestions.rest_of_line import imbalance, num_covered
+from completion_engine.suggestions.rest_of_line import imbalance, num_covered, only_closes, open_marks
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.stopping import StopRules
 
 _SEPARATORS = (",", ";")
+_COMMENTS = ("//", "/*", "--", "#")
+_SYMMETRIC = ("*", "_", "~", "`", "$")
+_CELL = re.compile(r"(?:\\.|[^|\\\n])*")
+_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
+_WORD = re.compile(r"\w")
 _MAX_LINE_CHARS = 400
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
@@ -64,6 +70,7 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
         before = text
         text = cleaning.without_echo(region, text)
         text = cleaning.without_doubled_brace(region, text)
+        text = cleaning.without_doubled_mark(region, text)
         text = cleaning.without_double_blank(region, text)
         text = cleaning.without_extra_indent(region, text)
         text = cleaning.with_editor_indent(region, text)
@@ -83,6 +90,7 @@ def _fitting(rules: StopRules, text: str) -> str:
     region = rules.region
     if not region.cursor.has_rest_of_line:
         return _before_separator(region, text)
+    text = _before_line_end(region, _within_slot(region, text))
     if _fits(rules, text):
         return text
     most = region.num_marks_read + _MAX_MARKS_READ
@@ -95,6 +103,48 @@ def _fitting(rules: StopRules, text: str) -> str:
         if _fits(rules, text) and not _is_glued(region, text):
             return text
     return ""
+
+
+def _within_slot(region: CursorRegion, text: str) -> str:
+    """The text up to the mark that the rest of the line begins with: of the innermost pair, or of a table.
+
+    The author has filled the line around the cursor, so what follows that mark is there already.
+    """
+    rest = region.line_suffix.lstrip()
+    if rest.startswith("|") and region.line_prefix.lstrip().startswith("|") and region.language.is_text:
+        return _CELL.match(text)[0].rstrip()  # type: ignore[index]
+    if rest[:1] in _SYMMETRIC and rest[:1] in open_marks(region) and _WORD.search(rest):
+        end = _closing_mark(text, rest[0])
+        return text[:end] if end >= 0 else text
+    entry = region.stack[-1] if region.stack else None
+    end = region.closed.get(entry.start, 0) if entry else 0
+    if entry is None or not 0 < end <= len(region.line_suffix) or _WORD.search(region.line_suffix[:end]):
+        return text
+    if only_closes(region, end):
+        return text
+    for event in region.read(text).events:
+        if event.kind == "close" and event.entry == entry:
+            return text[: event.end]
+    return text
+
+
+def _closing_mark(text: str, mark: str) -> int:
+    """Return where a mark closes prose: after a sign, and not before a letter; -1 if it does not."""
+    closing = re.search(rf"(?<=[^\s\\]){re.escape(mark)}(?!\w)", text)
+    return closing.start() if closing else -1
+
+
+def _before_line_end(region: CursorRegion, text: str) -> str:
+    """The text without a mark that only the end of a line may have, such as `\\` in a table of LaTeX.
+
+    A rest that continues a statement, such as ` else {`, follows no semicolon.
+    """
+    if region.inside is not None and not region.inside.is_comment:
+        return text
+    rest, leading = region.line_suffix[num_covered(region, text) :].lstrip(), region.language.leading
+    if leading is not None and leading.match(rest) and not rest.startswith(_COMMENTS):
+        text = text.removesuffix(";")
+    return _LINE_END.sub("", text)
 
 
 def _before_separator(region: CursorRegion, text: str) -> str:

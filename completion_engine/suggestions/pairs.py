@@ -16,6 +16,7 @@ _BRACKETS = re.compile(r"\\[^\n]|[()\[\]{}]")
 # The brackets of `a)` and `:-)` count as text.
 _LABEL_OR_FACE = re.compile(r"(?:(?:\A|\n)[\s>*-]*\(?\w{1,3}|(?:\A|\s)[:;=8xX][-^o']?)[)\]}]\Z")
 _PUNCTUATION = ".,;:"
+_ONLY_MARKS = re.compile(r"\n[\s*/#;%-]*\Z")  # the beginning of a comment's line
 _MAX_LINES = 4  # whose opening marks are considered
 _END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 
@@ -48,7 +49,8 @@ def unmatched_bracket(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _fire(seen: Event, wrong: Event, reading: Reading) -> Fire:
-    return Fire(seen.end, len(reading.text[: wrong.start].rstrip()), "unmatched-bracket")
+    kept = _ONLY_MARKS.sub("", reading.text[: wrong.start])
+    return Fire(seen.end, len(kept.rstrip()), "unmatched-bracket")
 
 
 def _successors(closed: list[Event], opened: list[Open]) -> list[Open]:

@@ -137,7 +137,10 @@ class CursorRegion:
         """The columns of one step of indentation: the most common one in the window, else `TAB_WIDTH`."""
         widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
         steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
-        return steps.most_common(1)[0][0] if steps else TAB_WIDTH
+        if steps:
+            return steps.most_common(1)[0][0]
+        num_deeper = self.indent - indent_width(self.line_above())
+        return num_deeper if 0 < num_deeper <= 8 else TAB_WIDTH
 
     @cached_property
     def outer_on_line(self) -> tuple[frozenset[Open], int]:

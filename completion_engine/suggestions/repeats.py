@@ -1,4 +1,4 @@
-"""Rules against text that repeats the text after the cursor, the line above, or itself."""
+"""Rules against text that repeats the text after the cursor, the line above, or a chat."""
 
 from __future__ import annotations
 
@@ -13,25 +13,16 @@ from completion_engine.text_window import indent_width
 
 NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60
-MAX_CYCLE_LINES = 4
-NUM_CYCLES = 3
-NUM_NUMBERED = 5  # lines in a row that differ only in their numbers
-NUM_ALIKE = 4  # comment lines in a row that begin alike
-NUM_ALIKE_WORDS = 4  # equal words at their beginning, comment mark included
-CIRCLE_CHECK_EVERY = 8
-CIRCLE_TAIL = 12
-MIN_CIRCLE_CHARS = 60
-MIN_CIRCLES, MIN_LONG_CIRCLES = 5, 3
-LONG_CIRCLE, LONG_LINE = 20, 20
+LONG_LINE = 20
 
 _FENCE = "```"
 _FENCE_MARK = re.compile("`{3,}")
 _BEFORE_FENCE = re.compile(r"[\s>*+/#!;%-]*(?:\d+[.)]\s*)?")
 _SPECIAL_TOKEN = re.compile(r"<\|[\w-]{2,24}\|>")
 _FENCED_ELEMENTS = frozenset({"pre", "code", "textarea", "xmp"})
+_CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
 _WORD = re.compile(r"[^\W_]")
-_NUMBERS = re.compile(r"\d+")
-_RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
+_PUNCTUATION = " \t.,;:!?`'\""
 _ONLY_ONCE = re.compile(
     r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)$"
@@ -133,15 +124,22 @@ def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
         num_chars = max(num_chars, min(len(line), MAX_HEAD_CHARS))
         if region.language.prelude.search(line):
             num_chars = len(line) + 1 + len(others.partition("\n")[0])
-    head = stripped[:num_chars]
+    heads = [stripped[:num_chars]]
+    if not is_at_line_start:  # a target may leave out the marks that close what stands before the cursor
+        heads.append(region.line_suffix.lstrip(_CLOSING_CHARS)[:NUM_HEAD_CHARS])
+    fires = (_repeats_head(region, reading.text, head, is_line=is_at_line_start) for head in heads)
+    return next((fire for fire in fires if fire), None)
+
+
+def _repeats_head(region: CursorRegion, text: str, head: str, *, is_line: bool) -> Fire | None:
     if len(head) < NUM_HEAD_CHARS or len(set(_WORD.findall(head))) < 4:
         return None
-    text = reading.text
     start = text.find(head)
     while start >= 0:
         line = (region.line_prefix + text[:start]).rpartition("\n")[2]
-        if not (is_at_line_start and line.strip()):
-            return Fire(start + len(head), start, "repeats-suffix")
+        if not (is_line and line.strip()):
+            keep = start if region.after.lstrip().startswith(head) else len(text[:start].rstrip())
+            return Fire(start + len(head), keep, "repeats-suffix")
         start = text.find(head, start + 1)
     return None
 
@@ -163,103 +161,13 @@ def rest_of_line_reached(region: CursorRegion, reading: Reading) -> Fire | None:
     return None
 
 
-def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires if one to four lines were written three times in a row, or more often for a short line.
-
-    It also fires for lines that differ only in their numbers, and for comment lines that begin alike, unless
-    lines near the cursor do the same.
-    """
-    lines: list[str] = []
-    ends: list[int] = []
-    num_comments = 0
-    for index, line in enumerate(reading.lines):
-        text = region.line_text(reading, index).rstrip()
-        if not line.is_ended or not text:
-            continue
-        lines.append(text)
-        ends.append(line.end)
-        for period in range(1, MAX_CYCLE_LINES + 1):
-            span = lines[-period * NUM_CYCLES :]
-            is_cycle = len(span) == period * NUM_CYCLES and span[period:] == span[:-period]
-            if is_cycle and any(map(is_telling, span)):
-                return Fire(line.end + 1, ends[-(NUM_CYCLES - 1) * period - 1], "repeated-lines")
-        masked = [_NUMBERS.sub("0", text) for text in lines[-NUM_NUMBERED:]]
-        if len(masked) == NUM_NUMBERED and len(set(masked)) == 1 and not _is_numbered(region, masked[0]):
-            return Fire(line.end + 1, ends[-NUM_NUMBERED], "repeated-lines")
-        num_comments = num_comments + 1 if _is_comment(region, reading, index) else 0
-        if num_comments >= NUM_ALIKE and _begin_alike(lines[-NUM_ALIKE:]) and not _has_alike(region):
-            return Fire(line.end + 1, ends[-NUM_ALIKE], "repeated-lines")
-    return None
-
-
-def _is_comment(region: CursorRegion, reading: Reading, index: int) -> bool:
-    """Whether a generated line holds nothing but a comment."""
-    line = reading.lines[index]
-    if line.inside is not None and line.inside.is_comment:
-        return True
-    return line.code_end < line.end and not region.line_code(reading, index).strip()
-
-
-def _begin_alike(lines: list[str]) -> bool:
-    """Return whether lines begin with the same words and have more words after them."""
-    words = [line.split() for line in lines]
-    begins = {tuple(each[:NUM_ALIKE_WORDS]) for each in words}
-    return len(begins) == 1 and min(map(len, words)) > NUM_ALIKE_WORDS
-
-
-def _has_alike(region: CursorRegion) -> bool:
-    """Whether two lines in a row near the cursor begin alike."""
-    lines = [line for line in region.before.split("\n")[:-1] if line.strip()][-40:]
-    return any(
-        _begin_alike(list(pair)) for side in (lines, region.lines_below[:40]) for pair in pairwise(side)
-    )
-
-
-def _is_numbered(region: CursorRegion, masked: str) -> bool:
-    """Whether two lines in a row near the cursor look like `masked`, but for their numbers."""
-    lines = [_NUMBERS.sub("0", line.rstrip()) for line in region.before.split("\n") if line.strip()]
-    below = [_NUMBERS.sub("0", line.rstrip()) for line in region.lines_below]
-    return any(pair == (masked, masked) for pair in pairwise([*lines[-40:], *below[:40]]))
-
-
-def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires if the text has repeated itself: five times 60 characters, or three times a long text.
-
-    It is checked at every eighth character to keep the cost low. Rulers such as `-----`, and text that the
-    document repeats itself, are allowed.
-    """
-    text = reading.text
-    for end in range(MIN_CIRCLE_CHARS, len(text) + 1, CIRCLE_CHECK_EVERY):
-        tail = text[end - CIRCLE_TAIL : end]
-        before = text.rfind(tail, 0, end - 1)
-        if before < 0 or _RULER.match(tail):
-            continue
-        period = end - CIRCLE_TAIL - before
-        rounds = MIN_LONG_CIRCLES if period >= LONG_CIRCLE else MIN_CIRCLES
-        start = end - max(MIN_CIRCLE_CHARS, rounds * period)
-        if start >= 0 and text[start + period : end] == text[start : end - period]:
-            while start > 0 and text[start - 1] == text[start - 1 + period]:
-                start -= 1
-            if text[start : start + period] * 2 not in region.before:
-                return Fire(end, _whole_lines(text, start + period), "repeated-text")
-    return None
-
-
-def _whole_lines(text: str, num_chars: int) -> int:
-    """Return the length of the complete lines in the first characters; all if no line is complete."""
-    if text[num_chars : num_chars + 1] == "\n":
-        return num_chars
-    end = text.rfind("\n", 0, num_chars)
-    return end if end >= 0 and text[:end].strip() else num_chars
-
-
 def repeats_line_above(region: CursorRegion, text: str) -> bool:
     """Return whether `text`, which is not empty, begins with a copy of the line above the cursor's."""
     above = region.line_above()
     first = region.line_prefix + text.lstrip("\n").partition("\n")[0]
     if text.startswith("\n"):
         above, first = region.line_prefix or above, text.lstrip("\n").partition("\n")[0]
-    return is_telling(first) and first.rstrip() == above.rstrip()
+    return is_telling(first) and first.rstrip(_PUNCTUATION) == above.rstrip(_PUNCTUATION)
 
 
 def ends_as_in_a_chat(region: CursorRegion, reading: Reading) -> Fire | None:

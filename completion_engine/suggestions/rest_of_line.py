@@ -18,7 +18,7 @@ _SEPARATORS = ";,:"
 _ANGLES = r"<(?![\s=])|(?<![\s=-])>"
 _CODE = re.compile(_ANGLES)
 _TEXT = re.compile(
-    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}+(?!\s)|(?<!\s)\*{{1,3}}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}+(?!\s)|(?<=\S)\*{{1,3}}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
     rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
 )
 _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?!'\"`-]+")
@@ -156,7 +156,7 @@ def _closed_heads(region: CursorRegion, text: str, rest: str) -> list[int]:
             index += 1
             continue
         if rest[index] in _SEPARATORS:
-            position = _after_sign(text, rest[index], position)
+            position = _after_sign(region, text, rest[index], position)
             if position < 0:
                 break
             index += 1
@@ -170,12 +170,12 @@ def _closed_heads(region: CursorRegion, text: str, rest: str) -> list[int]:
         is_whole = not rest[index:].strip()
         if is_whole or not region.cursor.has_rest_of_line or not text[position:].strip():
             heads.append(len(rest) if is_whole else index)
-        elif _only_closes(region, index):
+        elif only_closes(region, index):
             heads.append(index)
     return heads
 
 
-def _only_closes(region: CursorRegion, index: int) -> bool:
+def only_closes(region: CursorRegion, index: int) -> bool:
     """Whether the rest of the line holds only closing marks of pairs open at the cursor, from `index` on."""
     rest = region.line_suffix
     ends = sorted(end for end in region.closed.values() if index < end <= len(rest))
@@ -198,10 +198,11 @@ def _closings(region: CursorRegion, text: str) -> list[tuple[str, int]]:
     return [(text[start:end], end) for start, end in spans if end > start]
 
 
-def _after_sign(text: str, sign: str, position: int) -> int:
-    """Return where `text` continues after `sign`, which must be at `position`, or at the end for -1."""
+def _after_sign(region: CursorRegion, text: str, sign: str, position: int) -> int:
+    """Return where `text` continues after `sign`, which must be at `position`; for -1, at its code's end."""
     if position < 0:
-        return len(text) if text.rstrip().endswith(sign) else -1
+        code = text[: region.read(text).lines[-1].code_end].rstrip()
+        return len(text) if code.endswith(sign) else -1
     ahead = text[position:].lstrip(" ")
     return len(text) - len(ahead) + 1 if ahead.startswith(sign) else -1
 
@@ -212,7 +213,7 @@ def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, 
     In code these are angle brackets alone. In prose, and in what the cursor stands in, all brackets and
     quotes, as far as they do not pair in the text.
     """
-    waiting, in_text, in_code = _open_marks(region), list[str](), list[str]()
+    waiting, in_text, in_code = open_marks(region), list[str](), list[str]()
     for start, end, stack in _pieces(region, text):
         entry = stack[-1] if stack and stack[-1].is_text else None
         is_own = entry is not None and entry.start < 0
@@ -244,7 +245,7 @@ def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
     return True
 
 
-def _open_marks(region: CursorRegion) -> set[str]:
+def open_marks(region: CursorRegion) -> set[str]:
     """Return the marks that close themselves, such as quotes, with an odd count in the prose of the cursor's
     line.
     """

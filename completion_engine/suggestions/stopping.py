@@ -10,18 +10,18 @@ import unicodedata
 from functools import cached_property
 
 from completion_engine.languages.scanner import CLOSING, Open
-from completion_engine.suggestions.blocks import end_of_part, end_of_suggestion, mode_of
+from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
+from completion_engine.suggestions.circles import repeated_lines, repeated_text
 from completion_engine.suggestions.pairs import (
     opens_what_closes_below,
     stray_closing,
     stray_end_tag,
     unmatched_bracket,
 )
+from completion_engine.suggestions.parts import end_of_part, ends_another_heredoc
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.repeats import (
     ends_as_in_a_chat,
-    repeated_lines,
-    repeated_text,
     repeats_next_line,
     repeats_suffix,
     rest_of_line_reached,
@@ -39,6 +39,7 @@ _RULES = (
     stray_end_tag,
     opens_what_closes_below,
     end_of_part,
+    ends_another_heredoc,
     repeats_next_line,
     repeats_suffix,
     rest_of_line_reached,
@@ -106,9 +107,14 @@ def boundary(region: CursorRegion, reading: Reading) -> int:
 
     Ends of statements come first: line ends where nothing that the text opened is still open. Without one, it
     is the end of a word, closing bracket or line that is known to be complete; a line that ends with an
-    opening bracket is complete. A longer text never has a smaller boundary.
+    opening bracket is complete. A comment after code is kept only as a whole. A longer text never has a
+    smaller boundary.
     """
-    return _last_statement_end(region, reading) or _last_word_end(region, reading)
+    num_chars = _last_statement_end(region, reading) or _last_word_end(region, reading)
+    last = reading.lines[-1]
+    is_comment = last.start <= last.code_end < num_chars and last.inside is None
+    has_code = region.line_code(reading, len(reading.lines) - 1).strip()
+    return len(reading.text[: last.code_end].rstrip()) if is_comment and has_code else num_chars
 
 
 def head(region: CursorRegion, generated: str, num_chars: int) -> int:
