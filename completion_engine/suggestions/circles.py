@@ -23,7 +23,7 @@ _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
 LONG_CIRCLE = 20
 
 _WORD = re.compile(r"[^\W_]")
-_MAX_LINE_CHARS = 60  # of the cursor's line, before a ruler
+_MAX_LINE_CHARS = 60  # characters before a ruler on the cursor's line
 
 
 def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:

@@ -106,7 +106,7 @@ def _fitting(rules: StopRules, text: str) -> str:
 
 
 def _within_slot(region: CursorRegion, text: str) -> str:
-    """The text up to the mark that the rest of the line begins with: of the innermost pair, or of a table.
+    """Return the text up to the end of the innermost pair or cell, if the rest of the line begins with it.
 
     The author has filled the line around the cursor, so what follows that mark is there already.
     """

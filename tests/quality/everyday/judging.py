@@ -188,7 +188,7 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
 
 
 def _num_open(case: CursorCase, text: str, first: str, last: str) -> int:
-    """How many more delimiters open than close; braces are only brackets where the document has no `{{`."""
+    """Number of delimiters left open; two braces are only brackets if the document has no `{{`."""
     if first == "{{" and first not in case.prefix + case.truth + case.suffix:
         return 0
     return text.count(first) - text.count(last)
