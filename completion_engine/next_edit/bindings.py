@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from tree_sitter import Node, Tree
+from tree_sitter import Node
 
-from completion_engine.grammars import parse_within
-from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit, Lines
-from completion_engine.next_edit.parsing import edit_parser
+from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
+from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 from completion_engine.next_edit.substitutions import exchanged_names
 
-_MAX_CHARS = 300_000
-_MAX_PARSE_S = 0.2
 _MAX_OCCURRENCES = 256
 _MAX_LEVELS = 4  # from a name to the node that binds it
 
@@ -46,64 +43,56 @@ class OldName(IntEnum):
 
 
 class Bindings:
-    """Looks for bindings in documents. Keeps the tree of the last one. Used on one thread."""
+    """Looks for bindings in documents. Used on one thread."""
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[str, Lines], tuple[Tree, bytes] | None] | None = None
+        self._documents = DocumentParser()
 
     def old_name(self, document: EditDocument, edit: LineEdit, hunk: Hunk) -> OldName:
         """Return the state of the one name that `edit` exchanges as `hunk` did."""
         names = exchanged_names(edit)
-        parsed = self._parsed(document) if len(names) == 1 else None
+        parsed = self._documents.parsed(document) if len(names) == 1 else None
         if parsed is None:
             return OldName.UNKNOWN
         ((old, new),) = names
-        if any(True for _ in _binding_rows(*parsed, old)):
+        if any(True for _ in _binding_rows(parsed, old)):
             return OldName.BOUND
         is_own = document.document == hunk.document
         is_renamed = is_own and any(
-            hunk.first_line <= row < hunk.end_line for row in _binding_rows(*parsed, new)
+            hunk.first_line <= row < hunk.end_line for row in _binding_rows(parsed, new)
         )
         return OldName.DANGLING if is_renamed else OldName.UNKNOWN
 
     def forget(self) -> None:
         """Drop the tree, and with it the text of a document."""
-        self._last = None
-
-    def _parsed(self, document: EditDocument) -> tuple[Tree, bytes] | None:
-        """Return a document's tree and text; None without a grammar, or where it is too long or too slow."""
-        key = document.language, document.lines
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._parse(document)
-        return self._last[1]
-
-    def _parse(self, document: EditDocument) -> tuple[Tree, bytes] | None:
-        parser = edit_parser(document.language)
-        if parser is None or sum(map(len, document.lines)) > _MAX_CHARS:
-            return None
-        text = "\n".join(document.lines).encode("utf-8", "replace")
-        tree = parse_within(parser, text, _MAX_PARSE_S)
-        return None if tree is None else (tree, text)
+        self._documents.forget()
 
 
-def _binding_rows(tree: Tree, text: bytes, name: str) -> Iterator[int]:
-    """Yield the lines that bind a name."""
+def identifiers(parsed: ParsedText, name: str) -> Iterator[Node]:
+    """Yield the leaves of a tree that are a name, at most 256 of them."""
     token = name.encode("utf-8", "replace")
-    at = text.find(token)
+    at = parsed.text.find(token)
     for _ in range(_MAX_OCCURRENCES):
         if at < 0:
             return
         end = at + len(token)
-        node = tree.root_node.descendant_for_byte_range(at, end)
-        if node is not None and (node.start_byte, node.end_byte) == (at, end) and _is_binding(node):
-            yield node.start_point.row
-        at = text.find(token, end)
+        node = parsed.tree.root_node.descendant_for_byte_range(at, end)
+        if node is not None and (node.start_byte, node.end_byte) == (at, end) and _is_identifier(node):
+            yield node
+        at = parsed.text.find(token, end)
 
 
-def _is_binding(node: Node) -> bool:
+def _is_identifier(node: Node) -> bool:
+    return node.child_count == 0 and node.type.endswith("identifier")
+
+
+def _binding_rows(parsed: ParsedText, name: str) -> Iterator[int]:
+    """Yield the lines that bind a name."""
+    return (node.start_point.row for node in identifiers(parsed, name) if is_binding(node))
+
+
+def is_binding(node: Node) -> bool:
     """Return whether an identifier is defined, declared, assigned or imported where it stands."""
-    if node.child_count or not node.type.endswith("identifier"):
-        return False
     for _ in range(_MAX_LEVELS):
         parent = node.parent
         if parent is None:
@@ -127,7 +116,9 @@ def _is_bound_in(parent: Node, node: Node) -> bool | None:
         return True
     if field in _VALUE_FIELDS:
         return False
-    is_name_field = field in _BINDING_FIELDS or ("parameter" in kind and field is None)
+    is_name_field = field in _BINDING_FIELDS or (
+        "parameter" in kind and field is None and kind != "type_parameter"
+    )
     return True if is_name_field and any(word in kind for word in _BINDING_NODES) else None
 
 

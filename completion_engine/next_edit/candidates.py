@@ -56,7 +56,7 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
         for hunk in reversed(hunks):
             own = [lesson for lesson in lessons if lesson.hunk is hunk]
             for edit, num_examples in _edits(document, text, starts, own):
-                if not _is_unwanted(edit, request):
+                if not is_unwanted(edit, request):
                     distance = abs(edit.first_line - request.line) + (rank << 24)
                     key = edit.document, edit.first_line, edit.new
                     found.setdefault(key, Candidate(edit, hunk, num_examples, distance))
@@ -132,7 +132,7 @@ def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def _is_unwanted(edit: LineEdit, request: EditRequest) -> bool:
+def is_unwanted(edit: LineEdit, request: EditRequest) -> bool:
     """Return whether an edit was rejected, or gives back text that the user just replaced."""
     return _was_rejected(edit, request) or any(restores(edit, hunk) for hunk in request.hunks)
 

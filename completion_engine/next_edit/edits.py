@@ -84,13 +84,14 @@ class EditRequest:
 class ProposedEdit:
     """An edit, the hunk that it repeats, and how likely it is to be wanted.
 
-    `num_examples` recent hunks made the same change. `log_odds` is the target's log p(new) - log p(old).
+    `num_examples` recent hunks made the same change. `log_odds` is the target's log p(new) - log p(old); None
+    for an edit that the syntax tree alone decided.
     """
 
     edit: LineEdit
     repeats: Hunk
     num_examples: int
-    log_odds: float
+    log_odds: float | None
     probability: float
 
 
@@ -99,7 +100,7 @@ class EditAnswer:
     """The answer to a request: one proposal or none, and the work that it took.
 
     `rule` names the reason for none. `num_candidates` places matched and `num_scored` of them were scored, in
-    `num_forwards` passes after their prompts.
+    `num_forwards` passes after their prompts. `num_read` tokens of the prompts were read, in `read_ms`.
     """
 
     proposal: ProposedEdit | None = None
@@ -107,4 +108,6 @@ class EditAnswer:
     num_candidates: int = 0
     num_scored: int = 0
     num_forwards: int = 0
+    num_read: int = 0
+    read_ms: float = 0.0
     ms: float = 0.0

@@ -6,6 +6,7 @@ lie in a cache of their own: no completion loses what it has cached. Does not de
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,14 +53,16 @@ class Branches:
 class BranchScorer:
     """Scores two texts after a prompt. Used on the engine's thread.
 
-    `num_forwards` counts the passes after prompts.
+    `num_forwards` counts the passes after prompts, `num_read` the tokens of prompts that were not cached, and
+    `read_s` the seconds that they took.
     """
 
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
         self._target, self._tokenizer = target, tokenizer
         self._num_tokens = tokenizer.num_tokens
         self._slots = SlotPool(target.cache_shape, _NUM_SLOTS, _MAX_READ_AGAIN)
-        self.num_forwards = 0
+        self.num_forwards = self.num_read = 0
+        self.read_s = 0.0
 
     def forget(self) -> None:
         """Release the caches, and what they hold of documents."""
@@ -90,6 +93,8 @@ class BranchScorer:
 
     def _prefilled(self, prompt: tuple[int, ...], cancellation: Cancellation) -> KVCache:
         """Return the cache with all of the prompt but its last token."""
+        begin_s = time.perf_counter()
+        self.num_read += self._slots.num_missing(prompt)
         slot = self._slots.acquire("", prompt)
         setup = DecodingSetup(self._target, Sampler(self._num_tokens), (), AcceptanceTable())
         written = Written(self._tokenizer, b"")
@@ -97,6 +102,7 @@ class BranchScorer:
         cancellation.check()
         while decoding.prepare():
             cancellation.check()
+        self.read_s += time.perf_counter() - begin_s
         return slot.cache
 
     def _in_a_tree(self, last: int, branches: Branches, cache: KVCache) -> float:

@@ -1,21 +1,61 @@
-"""Whether an edit would break code that parses: errors in the lines around it, before and after.
+"""Syntax trees of documents, and whether an edit would break code that parses.
 
-Bounded in time. A language without a grammar has no errors.
+Bounded in time and text. A language without a grammar has no trees and no errors.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node, Parser, Tree
 
 from completion_engine.grammars import new_parser, parse_within
-from completion_engine.next_edit.edits import EditDocument, LineEdit
+from completion_engine.next_edit.edits import EditDocument, LineEdit, Lines
 
 _NUM_LINES_AROUND = 60
 _MAX_CHARS = 20_000
 _MAX_PARSE_S = 0.05
 _MAX_ERRORS = 50
+_MAX_DOCUMENT_CHARS = 300_000
+_MAX_DOCUMENT_PARSE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text in UTF-8 and its tree."""
+
+    tree: Tree
+    text: bytes
+
+
+class DocumentParser:
+    """Parses whole documents, and keeps the tree of the last one. Used on one thread."""
+
+    def __init__(self) -> None:
+        self._parsers: dict[str, Parser | None] = {}
+        self._last: tuple[tuple[str, Lines], ParsedText | None] | None = None
+
+    def parsed(self, document: EditDocument) -> ParsedText | None:
+        """Return a document's tree; None without a grammar, or where it is too long or too slow."""
+        key = document.language, document.lines
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._parse(document)
+        return self._last[1]
+
+    def forget(self) -> None:
+        """Drop the tree, and with it the text of a document."""
+        self._last = None
+
+    def _parse(self, document: EditDocument) -> ParsedText | None:
+        if document.language not in self._parsers:
+            self._parsers[document.language] = new_parser(document.language)
+        parser = self._parsers[document.language]
+        if parser is None or sum(map(len, document.lines)) > _MAX_DOCUMENT_CHARS:
+            return None
+        text = "\n".join(document.lines).encode("utf-8", "replace")
+        tree = parse_within(parser, text, _MAX_DOCUMENT_PARSE_S)
+        return None if tree is None else ParsedText(tree, text)
 
 
 @cache

@@ -59,7 +59,8 @@ class EditProposer:
 
         Raises CancelledError before the next pass once the request is cancelled.
         """
-        begin_s, num_before = time.perf_counter(), self._scorer.num_forwards
+        begin_s, scorer = time.perf_counter(), self._scorer
+        num_forwards, num_read, read_s = scorer.num_forwards, scorer.num_read, scorer.read_s
         candidates = find_candidates(request)
         documents = {document.document: document for document in request.documents}
         proposal, num_scored = None, 0
@@ -78,7 +79,9 @@ class EditProposer:
             "" if proposal else _reason(request, candidates),
             len(candidates),
             num_scored,
-            self._scorer.num_forwards - num_before,
+            scorer.num_forwards - num_forwards,
+            scorer.num_read - num_read,
+            (scorer.read_s - read_s) * 1e3,
             (time.perf_counter() - begin_s) * 1e3,
         )
 

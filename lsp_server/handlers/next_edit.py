@@ -1,6 +1,7 @@
 """`textDocument/copilotInlineEdit`: the next edit, in the form that clients of other servers already ask for.
 
-Collects the recent edits and the open documents, asks the scheduler, and checks that the answer still fits.
+Collects the recent edits and the open documents, asks the scheduler where syntax trees do not decide, and
+checks that the answer still fits.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from completion_engine.next_edit.certain_edits import FilesHolding, certain_edit, no_files
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import edit_conversion
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.protocol.server import SlipstreamServer
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.proposals import EditRecord
 
@@ -39,17 +42,26 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     if rule or document is None:
         _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
         return edit_conversion.no_edit()
-    if document.version != version:
-        raise asyncio.CancelledError  # by a key, as one that comes during the search
+    _check_unchanged(document, version)
     line, _ = document.place(place, server.session.encoding)
     request = _request(server, document, line, is_wide=context.takes_other_documents)
     versions = {it.document: server.session.version_of(it.document) for it in request.documents}
     try:
-        answer = await server.scheduler.propose_edit(request)
+        files_holding = _files_holding(server, uri) if context.takes_other_files else no_files
+        answer = await on_own_thread(certain_edit, request, files_holding)
+        _check_unchanged(document, version)
+        if answer is None:
+            answer = await server.scheduler.propose_edit(request)
     except SupersededError:
         # No client waits for this one: it ends as one that the client cancelled itself.
         raise asyncio.CancelledError from None
     return _answered(server, uri, answer, versions, begin_s)
+
+
+def _check_unchanged(document: Document, version: int | None) -> None:
+    """Raise CancelledError if a key came during the search: no client waits for its answer."""
+    if document.version != version:
+        raise asyncio.CancelledError
 
 
 async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> str:
@@ -91,17 +103,30 @@ def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide:
     return EditRequest(frozen, hunks, line, name, session.proposals.rejected)
 
 
+def _files_holding(server: SlipstreamServer, uri: str) -> FilesHolding:
+    """Return the search in files of the document's folder that are not open."""
+    session, here = server.session, server.session.location_of(uri)
+    if here.folder is None:
+        return no_files
+    opened = frozenset(session.location_of(it).name for it in session.documents)
+    files = server.indexes.other_files(here.folder, here.name, opened)
+    return files.holding if files is not None else no_files
+
+
 def _answered(
     server: SlipstreamServer, uri: str, answer: EditAnswer, versions: dict[str, int | None], begin_s: float
 ) -> dict[str, Any]:
     """Return the answer as it fits the documents now; it is remembered and counted."""
     session, proposal = server.session, answer.proposal
-    document = session.documents.get(proposal.edit.document) if proposal else None
-    if proposal is None or document is None or document.version != versions[document.uri]:
+    edited = proposal.edit.document if proposal else ""
+    document = session.documents.get(edited)
+    if proposal is None or session.version_of(edited) != versions.get(edited):
         _remember(server, uri, answer if proposal is None else EditAnswer(rule="document-changed"))
         return edit_conversion.no_edit()
     record = _remember(server, uri, answer, proposal.repeats)
     session.measurements.add_edit((time.perf_counter() - begin_s) * 1e3)
+    if document is None:
+        return edit_conversion.file_edit(record.id, proposal.edit, session.encoding)
     return edit_conversion.one_edit(record.id, proposal.edit, document, session.encoding)
 
 

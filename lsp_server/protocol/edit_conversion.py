@@ -22,10 +22,13 @@ EXPECTED = "Expected {textDocument: {uri}, position: {line, character}}."
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """How a client asks. With `takes_other_documents` it shows edits of other open documents too."""
+    """How a client asks. With `takes_other_documents` it shows edits of other open documents too, and with
+    `takes_other_files` those of files that are not open.
+    """
 
     trigger_kind: int = 0
     takes_other_documents: bool = False
+    takes_other_files: bool = False
 
 
 def read_context(params: Any) -> EditContext:
@@ -34,7 +37,8 @@ def read_context(params: Any) -> EditContext:
     if not isinstance(context, dict):
         return EditContext()
     kind, wide = context.get("triggerKind"), context.get("otherDocuments")
-    return EditContext(kind if isinstance(kind, int) else 0, wide is True)
+    files = context.get("otherFiles")
+    return EditContext(kind if isinstance(kind, int) else 0, wide is True, files is True)
 
 
 def no_edit() -> dict[str, Any]:
@@ -47,6 +51,21 @@ def one_edit(
 ) -> dict[str, Any]:
     """The answer with one edit, which replaces as little of its lines as whole tokens allow."""
     edit = _with_line_end(edit, document)
+    text_document = {"uri": document.uri, "version": document.version}
+    return _answer(record_id, edit, text_document, document.newline, encoding)
+
+
+def file_edit(record_id: str, edit: LineEdit, encoding: PositionEncoding) -> dict[str, Any]:
+    """The answer with one edit of a file that is not open, which has no version.
+
+    It replaces lines with lines.
+    """
+    return _answer(record_id, edit, {"uri": edit.document, "version": None}, "\n", encoding)
+
+
+def _answer(
+    record_id: str, edit: LineEdit, text_document: dict[str, Any], newline: str, encoding: PositionEncoding
+) -> dict[str, Any]:
     old, new = ("\n".join(side) for side in (edit.old, edit.new))
     start, end = changed_span(old, new)
     inserted = new[start : len(new) - (len(old) - end)]
@@ -54,8 +73,8 @@ def one_edit(
     return {
         "edits": [
             {
-                "text": inserted.replace("\n", document.newline),
-                "textDocument": {"uri": document.uri, "version": document.version},
+                "text": inserted.replace("\n", newline),
+                "textDocument": text_document,
                 "range": {
                     "start": _position(edit.first_line, old[:start], encoding),
                     "end": _position(edit.first_line, old[:end], encoding),
@@ -109,6 +128,8 @@ def edit_explanation(record: EditRecord) -> dict[str, Any]:
         "num_candidates": answer.num_candidates,
         "num_scored": answer.num_scored,
         "num_forwards": answer.num_forwards,
+        "num_read": answer.num_read,
+        "read_ms": round(answer.read_ms, 3),
         "ms": round(answer.ms, 3),
         "texts": texts(),
     }
@@ -127,7 +148,7 @@ def edit_explanation(record: EditRecord) -> dict[str, Any]:
             "new": _shown(repeats.new),
         },
         "num_examples": proposal.num_examples,
-        "log_odds": round(proposal.log_odds, 3),
+        "log_odds": None if proposal.log_odds is None else round(proposal.log_odds, 3),
         "probability": round(proposal.probability, 4),
     }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
 from lsp_server.workspace.locations import DocumentLocation
+from lsp_server.workspace.other_files import OtherFiles
 from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
@@ -125,6 +126,13 @@ class FolderIndexes:
         """Return the index from which a folder's documents are drafted."""
         worker = self._all_workers().get(folder)
         return worker.index if worker is not None else None
+
+    def other_files(self, folder: Path, near: str, opened: frozenset[str]) -> OtherFiles | None:
+        """Return the files of a folder beside the open ones; None until they are indexed."""
+        worker, tokens = self._all_workers().get(folder), self._tokens
+        if worker is None or tokens is None or (index := worker.index) is None:
+            return None
+        return OtherFiles(folder, worker.options, index, tokens, opened, near)
 
     def is_shared(self, location: DocumentLocation) -> bool:
         """Return whether other documents of the folder may be drafted from an open document."""

@@ -65,8 +65,17 @@ class Proposals:
         return next((record for record in reversed(self._records.values()) if record.uri == uri), None)
 
     def accept(self, record_id: object) -> bool:
-        """Record that the user applied a proposal; return whether that is new."""
-        return self._decide(record_id, "accepted")
+        """Record that the user applied a proposal; return whether that is new.
+
+        Earlier answers with the same edit are dropped: the user does not pass over an edit that is applied.
+        """
+        if not self._decide(record_id, "accepted"):
+            return False
+        edits = {key: it.answer.proposal.edit for key, it in self._records.items() if it.answer.proposal}
+        for key in [key for key, it in self._records.items() if not it.outcome and key in edits]:
+            if edits[key] == edits[str(record_id)]:
+                del self._records[key]
+        return True
 
     def reject(self, record_id: object) -> bool:
         """Record that the user does not want a proposal; return whether that is new."""

@@ -164,6 +164,48 @@ async def test_other_documents_are_proposed_only_to_clients_that_show_them() -> 
         await window.end()
 
 
+RENAMED = "def fetch(a):\n    return a\n"
+RENAME = replacement(0, 4, 9, "load")
+
+
+async def test_a_use_that_a_rename_left_behind_needs_no_model() -> None:
+    async with windows_on() as windows:
+        window = await ready(windows)
+        await opened(windows, window, "file:///b.py", f"{RENAMED}x = fetch(1)\n")
+        window.change("file:///b.py", RENAME)
+        (edit,) = await ask(window, "file:///b.py", triggerKind=2)
+        assert (edit["text"], edit["range"]["start"]) == ("load", {"line": 2, "character": 4})
+        why = await window.request("slipstream/why", {"id": edit["command"]["arguments"][0]})
+        assert (why["num_scored"], why["log_odds"], why["shown"]) == (0, None, True)
+        await window.end()
+
+
+async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("private.py\n")
+    for name in ("private.py", "use.py"):
+        (tmp_path / name).write_text("import os\nfrom net import fetch\n")
+    net, use = ((tmp_path / name).as_uri() for name in ("net.py", "use.py"))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        await opened(windows, window, net, RENAMED)
+        index = windows.servers[-1].indexes.index_of(tmp_path)
+        async with asyncio.timeout(60):
+            while not (index and index.holds("use.py")):
+                await asyncio.sleep(0.01)
+                index = windows.servers[-1].indexes.index_of(tmp_path)
+        window.change(net, RENAME)
+        assert await ask(window, net, otherDocuments=True) == []
+        (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
+        assert edit["textDocument"] == {"uri": use, "version": None}
+        assert (edit["text"], edit["range"]["start"]) == ("load", {"line": 1, "character": 16})
+        await opened(windows, window, use, "import os\n\nfrom net import fetch\n")
+        (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
+        assert edit["textDocument"] == {"uri": use, "version": 1}
+        assert edit["range"]["start"] == {"line": 2, "character": 16}
+        await window.end()
+
+
 async def test_edits_of_a_file_that_may_not_be_indexed_are_never_kept(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("private.py\n")
     async with windows_on(load_editing) as windows:

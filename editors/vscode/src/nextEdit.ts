@@ -106,7 +106,8 @@ export class NextEdit implements vscode.Disposable {
     return isOn && document !== undefined && isEnabledFor(configuration.languages(), document.languageId);
   }
 
-  private async ask(kind: TriggerKind): Promise<void> {
+  /** Ask for an edit. Where it belongs to a file that is not open, open that and ask once more, `isOpened`. */
+  private async ask(kind: TriggerKind, isOpened = false): Promise<void> {
     this.cancel();
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined || !this.isWanted(editor.document)) {
@@ -118,13 +119,21 @@ export class NextEdit implements vscode.Disposable {
     const params = {
       textDocument: { uri: editor.document.uri.toString(), version: editor.document.version },
       position: { line, character },
-      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true },
+      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true, otherFiles: !isOpened },
     };
     const answer = await this.server.request<EditAnswer>(METHOD, params, asked.token);
     if (asked.token.isCancellationRequested) {
       return;
     }
-    this.proposal = proposalOf(answer?.edits[0]);
+    const edit = answer?.edits[0];
+    if (edit?.textDocument.version === null) {
+      await vscode.workspace.openTextDocument(vscode.Uri.parse(edit.textDocument.uri));
+      if (!asked.token.isCancellationRequested) {
+        await this.ask(kind, true);
+      }
+      return;
+    }
+    this.proposal = proposalOf(edit);
     this.redraw();
     if (this.proposal === undefined && kind === "invoked") {
       vscode.window.setStatusBarMessage("Slipstream has no next edit", NOTICE_MS);

@@ -40,13 +40,17 @@ _MAX_WAIT_S = 20.0
 class Served:
     """One server and what was measured of it, in milliseconds from a key to the answer.
 
-    `proposal_ms` has the answers with an edit, `empty_ms` the others, `completion_ms` those of completions.
+    `certain_ms` has the answers with an edit that no pass decided, `scored_ms` those with one that the target
+    scored, `empty_ms` the others, `completion_ms` those of completions. `steps` has what the server tells of
+    each scored edit.
     """
 
     name: str
     client: LanguageClient
     asks_edits: bool
-    proposal_ms: list[float] = field(default_factory=list)
+    certain_ms: list[float] = field(default_factory=list)
+    scored_ms: list[float] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
     empty_ms: list[float] = field(default_factory=list)
     completion_ms: list[float] = field(default_factory=list)
     num_cancelled: int = 0
@@ -56,11 +60,15 @@ class Served:
     def as_row(self) -> dict[str, Any]:
         """The figures of one server."""
         per_hour = self.processor_s / self.typed_s * 3600 if self.typed_s else 0.0
+        edits = [*self.certain_ms, *self.scored_ms]
         return {
             "server": self.name,
-            "edits": len(self.proposal_ms),
+            "edits": len(edits),
+            "certain": len(self.certain_ms),
             "none": len(self.empty_ms),
-            **_spread("edit", self.proposal_ms),
+            **_spread("edit", edits),
+            **_spread("certain", self.certain_ms),
+            **_spread("scored", self.scored_ms),
             **_spread("none", self.empty_ms),
             "completions": len(self.completion_ms),
             **_spread("completion", self.completion_ms),
@@ -68,8 +76,21 @@ class Served:
             "processor_s_per_hour": round(per_hour),
         }
 
+    def time_line(self) -> list[tuple[str, str]]:
+        """The steps from the last key to a scored edit, each with its median."""
+        steps = {
+            "pause of the client (ms)": lambda it: it["pause_ms"],
+            "server, and waiting for the engine (ms)": lambda it: it["total_ms"] - it["pause_ms"] - it["ms"],
+            "search, syntax and bindings, passes (ms)": lambda it: it["ms"] - it.get("read_ms", 0.0),
+            "reading prompts (ms)": lambda it: it.get("read_ms", 0.0),
+            "tokens read": lambda it: it.get("num_read", 0),
+            "places scored": lambda it: it["num_scored"],
+        }
+        return [(name, f"{percentiles(map(step, self.steps))['p50']:.0f}") for name, step in steps.items()]
+
 
 def _spread(name: str, times_ms: Sequence[float]) -> dict[str, int]:
+    """Return the median and the 95th percentile; 0 without any."""
     found = percentiles(times_ms)
     return {f"{name}_{which}_ms": round(found[which]) for which in ("p50", "p95")}
 
@@ -101,6 +122,8 @@ def latency(
     if not json:
         names = list(rows[0])
         show_rows("renames", names, [[str(row[name]) for name in names] for row in rows])
+        for one in served:
+            show_rows(f"{one.name}: a scored edit's median time line", ("step", "median"), one.time_line())
     write_json({"bench": "edit latency", "target": target, "num_renames": len(plan), "servers": rows})
 
 
@@ -181,7 +204,14 @@ class _Typist:
             served.client.request("textDocument/copilotInlineEdit", params), _MAX_WAIT_S
         )
         ms = (time.perf_counter() - last_s) * 1e3
-        (served.proposal_ms if found["edits"] else served.empty_ms).append(ms)
+        if not found["edits"]:
+            served.empty_ms.append(ms)
+            return
+        (record_id,) = found["edits"][0]["command"]["arguments"]
+        why = await served.client.request("slipstream/why", {"id": record_id})
+        (served.scored_ms if why["num_scored"] else served.certain_ms).append(ms)
+        if why["num_scored"]:
+            served.steps.append({**why, "total_ms": ms, "pause_ms": self._pause_s * 1e3})
 
 
 async def _timed(served: Served, asked: PendingRequest, at_s: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.next_edit import bindings as bindings_module
+from completion_engine.next_edit import parsing as parsing_module
 from completion_engine.next_edit.bindings import Bindings, OldName
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 
@@ -63,6 +63,7 @@ def test_a_name_that_is_still_bound_is_seen(language: str, renamed: str, use: st
         pytest.param("python", "x = load(1)", "x = fetch(2)", id="a use was renamed"),
         pytest.param("python", "a.load(1)", "a.fetch(2)", id="a method was"),
         pytest.param("python", "x = f(load=1)", "x = f(fetch=2)", id="a keyword was"),
+        pytest.param("python", "def f(x: Set[load]): pass", "y: fetch", id="a type was"),
         pytest.param("plaintext", "def load(a): pass", "x = fetch(1)", id="no grammar"),
     ],
 )
@@ -78,7 +79,7 @@ def test_nothing_is_known_of_an_edit_that_changes_more_than_one_name() -> None:
 
 
 def test_a_document_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bindings_module, "_MAX_CHARS", 20)
+    monkeypatch.setattr(parsing_module, "_MAX_DOCUMENT_CHARS", 20)
     assert state("python", "def load(a): pass", "x = fetch(1)") is OldName.UNKNOWN
 
 

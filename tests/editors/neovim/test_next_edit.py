@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,15 @@ PROPOSED_ROW = """
 local edit = require('slipstream.next_edit').visible()
 return edit and edit.row or -1
 """
+
+# A definition, and files that import it; two of them only have its name.
+FILES = {
+    "net.py": "def fetch(url):\n    return open(url)\n",
+    "first.py": "from renamed.net import fetch\n\nfirst = fetch('a')\n",
+    "second.py": "from .net import fetch\n\n\ndef run():\n    return fetch('b')\n",
+    "other.py": "from elsewhere import get\n\nfetch = get('fetch')\n",
+    "text.md": "Call fetch to fetch.\n",
+}
 
 
 class Person:
@@ -119,3 +129,26 @@ def test_an_edit_out_of_sight_has_a_hint_at_the_cursor(
         " return (mark[4].virt_text or { { '' } })[1][1] end):totable()"
     )
     assert any("↓ line 211" in hint for hint in hints)
+
+
+def test_a_rename_goes_on_in_files_that_are_not_open(person: Person, editor: Neovim, project: Path) -> None:
+    folder = project / "renamed"
+    folder.mkdir(exist_ok=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    editor.edit(folder / "net.py")
+    editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+    person.press(":1s/fetch/load/<CR>")
+    # The index reads new files after a moment.
+    editor.until(
+        "local edit = require('slipstream.next_edit') if edit.visible() then return true end"
+        " if Drawn.is_next_edit_settled() then edit.invoke() end"
+    )
+    for _ in range(MAX_EDITS):
+        if not editor.call("return require('slipstream.next_edit').visible() ~= nil"):
+            break
+        person.press("<Tab>")
+    editor.vim.command("wall")
+    written = {name: (folder / name).read_text() for name in FILES}
+    renamed = {name: re.sub(r"fetch(?=\(|$)", "load", FILES[name], flags=re.MULTILINE) for name in FILES}
+    assert written == FILES | {name: renamed[name] for name in ("net.py", "first.py", "second.py")}

@@ -51,7 +51,8 @@ def test_the_span_holds_what_differs(old: str, new: str, span: tuple[int, int]) 
     ("params", "context"),
     [
         ({"context": {"triggerKind": 2, "otherDocuments": True}}, EditContext(2, takes_other_documents=True)),
-        ({"context": {"triggerKind": "2", "otherDocuments": 1}}, EditContext()),
+        ({"context": {"otherFiles": True}}, EditContext(takes_other_files=True)),
+        ({"context": {"triggerKind": "2", "otherDocuments": 1, "otherFiles": "x"}}, EditContext()),
         ({"context": []}, EditContext()),
         ({}, EditContext()),
         (None, EditContext()),

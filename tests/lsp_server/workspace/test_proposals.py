@@ -21,6 +21,14 @@ def test_an_edit_is_accepted_once_and_is_not_rejected_afterwards() -> None:
     assert proposals.rejected == frozenset()
 
 
+def test_an_edit_that_was_proposed_twice_and_applied_is_not_passed_over() -> None:
+    proposals = Proposals()
+    first, second = (proposals.remember("a", answer(), 2.0) for _ in range(2))
+    assert proposals.accept(second.id)
+    assert proposals.pass_over([Hunk("a", 2, ("fetch(2)",), ("load(2)",), 3.0)]) == 0
+    assert proposals.record(first.id) is None and proposals.rejected == frozenset()
+
+
 def test_a_dismissed_edit_is_not_proposed_again() -> None:
     proposals = Proposals()
     record = proposals.remember("a", answer(), 2.0)

@@ -65,7 +65,9 @@ end
 ---@param edit slipstream.Edit
 ---@param is_at_cursor boolean
 function M.draw(edit, is_at_cursor)
-  draw_change(edit)
+  if edit.tick then
+    draw_change(edit)
+  end
   local key = require('slipstream.keymaps').edit_key()
   local place = direction(edit)
   local buf, row = edit.buf, edit.row

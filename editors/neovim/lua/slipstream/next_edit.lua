@@ -16,7 +16,7 @@ local PAUSE_MS = 100
 ---@class slipstream.Edit
 ---@field client vim.lsp.Client
 ---@field buf integer
----@field tick integer the changedtick of the buffer that it was made for
+---@field tick integer? the changedtick of the buffer that it was made for; nil if its file is not open
 ---@field row integer
 ---@field col integer
 ---@field end_row integer
@@ -28,6 +28,8 @@ local PAUSE_MS = 100
 local current
 ---@type { client: vim.lsp.Client, request_id: integer? }?
 local pending
+---@type integer? the buffer of a file that was opened for an edit, until the server reads it
+local opened
 local timer = assert(vim.uv.new_timer())
 local group = vim.api.nvim_create_augroup('slipstream.next_edit', {})
 
@@ -43,13 +45,21 @@ local function byte_position(buf, position, encoding)
   end
 end
 
---- Converts an edit of the answer, or returns nil if its document changed or is not loaded.
+--- Converts an edit of the answer, or returns nil if its document changed. An edit of a file that is not open
+--- has no version; the file is opened at its place, and the server asked again.
 ---@param item table
 ---@param client vim.lsp.Client
 ---@return slipstream.Edit?
 local function from_item(item, client)
   local buf = vim.uri_to_bufnr(item.textDocument.uri)
-  if not vim.api.nvim_buf_is_loaded(buf) or vim.lsp.util.buf_versions[buf] ~= item.textDocument.version then
+  local is_loaded = vim.api.nvim_buf_is_loaded(buf)
+  if item.textDocument.version == vim.NIL then
+    local row, end_row = item.range.start.line, item.range['end'].line
+    local edit = { client = client, buf = buf, row = row, col = 0, end_row = end_row, end_col = 0 }
+    edit.lines, edit.command = { '' }, item.command
+    return not is_loaded and edit or nil
+  end
+  if not is_loaded or vim.lsp.util.buf_versions[buf] ~= item.textDocument.version then
     return nil
   end
   local row, col = byte_position(buf, item.range.start, client.offset_encoding)
@@ -78,10 +88,12 @@ end
 ---@return slipstream.Edit?
 local function valid()
   local edit = current
-  local is_loaded = edit ~= nil and vim.api.nvim_buf_is_loaded(edit.buf)
-  if edit and is_loaded and vim.api.nvim_buf_get_changedtick(edit.buf) == edit.tick then
-    return edit
+  if not edit then
+    return nil
   end
+  local is_loaded = vim.api.nvim_buf_is_loaded(edit.buf)
+  local tick = is_loaded and vim.api.nvim_buf_get_changedtick(edit.buf) or nil
+  return tick == edit.tick and edit or nil
 end
 
 --- The proposal on the screen. A suggestion at the cursor and the completion menu come before it.
@@ -145,7 +157,7 @@ local function ask(kind)
   local params = {
     textDocument = { uri = vim.uri_from_bufnr(cursor.buf), version = vim.lsp.util.buf_versions[cursor.buf] },
     position = cursors.position(cursor, client.offset_encoding),
-    context = { triggerKind = kind, otherDocuments = true },
+    context = { triggerKind = kind, otherDocuments = true, otherFiles = true },
   }
   local is_sent, request_id = client:request(METHOD, params, function(err, result)
     if pending ~= asked then
@@ -173,17 +185,23 @@ end
 ---@param edit slipstream.Edit
 local function jump(edit)
   vim.cmd("normal! m'")
+  if not edit.tick then
+    opened = edit.buf
+    vim.bo[edit.buf].buflisted = true
+    M.clear()
+  end
   if vim.api.nvim_get_current_buf() ~= edit.buf then
     vim.api.nvim_win_set_buf(0, edit.buf)
   end
-  vim.api.nvim_win_set_cursor(0, { edit.row + 1, edit.col })
+  local row = math.min(edit.row + 1, vim.api.nvim_buf_line_count(edit.buf))
+  vim.api.nvim_win_set_cursor(0, { row, edit.col })
   M.redraw()
 end
 
 --- Applies the proposal as one step of undo, and notifies the server.
 function M.apply()
   local edit = valid()
-  if not edit then
+  if not edit or not edit.tick then
     return
   end
   M.clear()
@@ -257,6 +275,10 @@ function M.attach(buf)
     end
   end)
   on({ 'BufLeave' }, M.cancel)
+  if opened == buf then
+    opened = nil
+    ask_soon()
+  end
 end
 
 ---@param buf integer

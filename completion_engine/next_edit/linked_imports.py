@@ -1,0 +1,84 @@
+"""Imports of a definition that was renamed in another file, and uses of it through its module.
+
+The import must name the file of the definition. Bounded as `linked_names`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePosixPath
+
+from tree_sitter import Node
+
+from completion_engine.next_edit.bindings import identifiers
+from completion_engine.next_edit.edits import EditDocument, Hunk
+from completion_engine.next_edit.linked_names import (
+    LinkedEdit,
+    Rename,
+    definition_of,
+    edits_at,
+    import_around,
+    receiver_of,
+    renames_of,
+)
+from completion_engine.next_edit.parsing import ParsedText
+
+_FILES_OF_FOLDERS = ("__init__", "index", "mod", "lib")  # they are imported by their folder's name
+_MAX_IMPORT_CHARS = 4_000
+_MAX_MATCHES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedExport:
+    """A definition outside of classes and functions of the file `module`, which hunks renamed."""
+
+    module: str
+    rename: Rename
+
+
+def renamed_exports(
+    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]
+) -> Iterator[RenamedExport]:
+    """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
+    module = module_of(document.path, document.language)
+    for rename in renames_of(document, hunks) if module else ():
+        found = definition_of(parsed, rename, document.language)
+        is_export = found is not None and not found.is_member and found.scope.parent is None
+        if is_export and found is not None and import_around(found.node) is None:
+            yield RenamedExport(module, rename)
+
+
+def module_of(path: str, language: str) -> str:
+    """Return the name by which other files import the file at a path; empty if there is none."""
+    file = PurePosixPath(path)
+    stem = file.name.partition(".")[0]
+    return file.parent.name if language == "go" or stem in _FILES_OF_FOLDERS else stem
+
+
+def import_edits(document: EditDocument, parsed: ParsedText, export: RenamedExport) -> Iterator[LinkedEdit]:
+    """Yield the edits of lines that import the old name from its module, or use it through the module."""
+    old = list(identifiers(parsed, export.rename.old))
+    imports = [node for node in old if _names_module(import_around(node), export)]
+    if not imports and _is_imported(parsed, export.module):
+        module = export.module.encode()
+        imports = [node for node in old if (it := receiver_of(node)) is not None and it.text == module]
+    yield from edits_at(document, imports, export.rename)
+
+
+def _is_imported(parsed: ParsedText, module: str) -> bool:
+    """Return whether an import statement names a module, which may be a part of a path in quotes."""
+    root, matches = parsed.tree.root_node, re.finditer(rf"\b{re.escape(module)}\b".encode(), parsed.text)
+    nodes = (root.descendant_for_byte_range(*match.span()) for match in islice(matches, _MAX_MATCHES))
+    return any(node is not None and import_around(node) is not None for node in nodes)
+
+
+def _names_module(statement: Node | None, export: RenamedExport) -> bool:
+    """Return whether an import statement imports from the module, and not from several at once."""
+    text = statement.text if statement is not None else None
+    if text is None or len(text) > _MAX_IMPORT_CHARS:
+        return False
+    words = re.findall(r"\w+", text.decode("utf-8", "replace"))
+    return export.module in words and words.count(export.rename.old) == 1 and text.count(b"{") <= 1

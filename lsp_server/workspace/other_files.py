@@ -1,0 +1,65 @@
+"""Files of a workspace folder that are not open, found by a name in their text.
+
+The index finds the files that hold the name, and its rules exclude files from being read. Bounded in files
+and bytes. Used on any thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from completion_engine.languages.identifiers import language_of_path
+from completion_engine.next_edit.edits import EditDocument
+from lsp_server.workspace.folder_worker import TokenSource
+from ngram_cache import NgramIndex
+from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
+
+MAX_FILES = 6
+MAX_BYTES = 300_000  # a larger file is left out
+_MAX_OCCURRENCES = 512
+# A name has other tokens after each of these characters.
+_BEFORE_NAMES = ("", " ", "(", ".", "{", ",", ":", "[", "\t", "<", "*", "&", '"')
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFiles:
+    """The files of `folder` that are not open: `index` holds them, under `options`, without those in `open`.
+
+    The files nearest to the path `near` come first.
+    """
+
+    folder: Path
+    options: RepositoryOptions
+    index: NgramIndex
+    tokens: TokenSource
+    open: frozenset[str]
+    near: str
+
+    def holding(self, names: Sequence[str]) -> Iterator[EditDocument]:
+        """Yield files that hold one of the names as they are on the disk now; none that a rule excludes."""
+        repository = Repository(self.folder, self.options)
+        paths = [path for path in self._paths(names) if path not in self.open]
+        for path in sorted(paths, key=self._distance)[:MAX_FILES]:
+            try:
+                found = repository.find(path)
+                text = repository.read(found) if found.size <= MAX_BYTES else ""
+            except SkippedFileError:
+                continue
+            if any(name in text for name in names):
+                uri, language = (self.folder / path).as_uri(), language_of_path(path)
+                yield EditDocument(uri, path, language, tuple(text.split("\n")))
+
+    def _paths(self, names: Sequence[str]) -> Counter[str]:
+        found = Counter[str]()
+        for tokens in self.tokens.encode_many([f"{mark}{name}" for name in names for mark in _BEFORE_NAMES]):
+            if tokens:
+                found += self.index.find(tokens, max_occurrences=_MAX_OCCURRENCES)
+        return found
+
+    def _distance(self, path: str) -> tuple[int, str]:
+        common = os.path.commonpath([f"/{path}", f"/{self.near}"]).count("/")
+        return self.near.count("/") - common, path
