@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 NUM_RIVALS = 8  # the likeliest tokens in a token's place that are kept beside it
+NUM_RANKED = NUM_RIVALS  # the likeliest tokens of a row that are looked at, its pick among them
 _NARROWEST = 1e-6  # probabilities closer to 0 and 1 count as this
 
 
@@ -32,6 +33,26 @@ class TokenProbability:
 
 NOT_SCORED = TokenProbability(1.0, is_scored=False)
 """The value of a token without a probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRow:
+    """The logits of the candidates for one position, by token id.
+
+    `log_sum` is the logarithm of the sum of e**logit over all tokens that may be written there, so a
+    probability is e**(logit - log_sum).
+    """
+
+    logits: Mapping[int, float]
+    log_sum: float
+
+    def probability_of(self, picked: int) -> TokenProbability:
+        """Return the probability of the picked token, which is a candidate, and of its likeliest rivals."""
+        values = {token: math.exp(min(0.0, logit - self.log_sum)) for token, logit in self.logits.items()}
+        others = sorted((-value, token) for token, value in values.items() if token != picked)
+        return TokenProbability(
+            values[picked], tuple((token, -value) for value, token in others[:NUM_RIVALS])
+        )
 
 
 def num_scored(probabilities: Sequence[TokenProbability]) -> int:

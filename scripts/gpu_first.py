@@ -167,7 +167,9 @@ def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
     kind = next(kind for kind, held in BITS.items() if held == bits)
     precision = Precision(kind, torch.bfloat16, kind)
     make = Untimed if trial.is_small else LanguageModel
-    return make(decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move))
+    return make(
+        decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move), rank=decoder.rank
+    )
 
 
 def exactness(trial: Trial) -> Iterator[Told]:

@@ -77,7 +77,7 @@ class Decoding:
         reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
-        self._picker = Picker(self._sampler, self.bias, setup.scores)
+        self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
         self._path = list(prompt.tokens)
         self._reuse([*self._path, *reused.tokens])
         drafters = setup.drafters if self._target.verifies_drafts else ()
@@ -271,13 +271,13 @@ class Decoding:
             return self._planner.cheap_drafts(max_depth, self.written.allows)
 
         done = device.step(self._path, drafts, self.stats)
-        self._append(done.written, done.accepted)
+        self._append(done.written, done.accepted, done.probabilities)
 
     def _append(
         self,
         written: Sequence[int],
         accepted: Sequence[DraftToken],
-        probabilities: Sequence[TokenProbability] = (),
+        probabilities: Sequence[TokenProbability],
     ) -> None:
         """Append what a pass wrote: the tokens of `accepted` and the target's own token after them."""
         for guess in accepted:

@@ -155,7 +155,7 @@ class RequestPreparation:
             self._drafts_trees,
             self._device_decoder,
             RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
-            scores=self._target.device.type == "cpu" and request.filters_by_confidence,
+            scores=request.filters_by_confidence,
             scope=request.draft_scope,
         )
 

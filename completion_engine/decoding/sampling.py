@@ -14,7 +14,7 @@ still allowed is still the best.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +26,10 @@ from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, RepositoryBias
 from completion_engine.decoding.reuse import sampling_setting
 from completion_engine.drafting.tree import child_rows
-from completion_engine.probability import NUM_RIVALS, TokenProbability
+from completion_engine.probability import NUM_RANKED, RankedRow, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.target_model.ranking import first_largest, lowest_best
+from completion_engine.target_model.ranking import Rank, first_largest, lowest_best, rank_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,13 @@ class Picks:
 class Picker:
     """Picks the tokens of a pass, with the repository bias mixed in.
 
-    Probabilities are computed with `scores` or a bias only.
+    Probabilities are computed with `scores` or a bias only. `rank` ranks the logits of a device.
     """
 
     sampler: Sampler
     bias: RepositoryBias | None = None
     scores: bool = True
+    rank: Rank = rank_rows
 
     def pick(self, rows: OpenRows, logits: Tensor) -> Picks:
         """Return the picks after each row of `logits` [num_rows, vocab_size].
@@ -139,6 +140,7 @@ class Picker:
         probabilities: list[TokenProbability] = []
         if self.bias is None and not self.scores:
             return Picks(picked, probabilities)
+        ranked = self._ranked(logits)
         context = list(rows.path[-NUM_LOOKED_UP:])
         child_of = child_rows(rows.tokens, rows.parents)
         row: int | None = 0
@@ -146,14 +148,21 @@ class Picker:
             if row:
                 context.append(rows.tokens[row])
             position, healing = positions[row]
-            scored = score(logits[row], self.sampler.num_tokens, picked[row], healing, self.bias, context)
+            scored = score(logits[row], ranked(row), picked[row], healing, self.bias, context)
             if self.bias is not None:
                 # p = (1 - w) p_target + w p_index raises only the tokens that the index saw.
-                # So the pick is a raised token or the target's own pick, and `rivals` holds them all.
-                picked[row] = self.sampler.best_of(scored.rivals, position)
+                # So the pick is a raised token or the target's own pick, and `scored` holds them all.
+                picked[row] = self.sampler.best_of(scored.logits, position)
             probabilities.append(scored.probability_of(picked[row]))
             row = child_of.get((row, picked[row]))
         return Picks(picked, probabilities)
+
+    def _ranked(self, logits: Tensor) -> Callable[[int], RankedRow]:
+        """Return what ranks one row: on the CPU when it is asked, elsewhere all rows at once."""
+        num_tokens = self.sampler.num_tokens
+        if logits.device.type == "cpu" and self.rank is rank_rows:
+            return lambda row: _likeliest(logits[row, :num_tokens])
+        return self.rank(logits, num_tokens).__getitem__
 
     def probabilities_of(
         self, path: Sequence[int], tokens: Sequence[int], healing: HealingConstraint, logits: Tensor
@@ -163,12 +172,13 @@ class Picker:
         `logits` [num_tokens, vocab_size] are those after the last token of `path` and after all of `tokens`
         but the last. The last probability includes tokens that spell the last token and a line end.
         """
+        ranked = self._ranked(logits)
         context = list(path[-NUM_LOOKED_UP:])
         found: list[float] = []
         for row, token in enumerate(tokens):
-            scored = score(logits[row], self.sampler.num_tokens, token, healing, self.bias, context)
+            scored = score(logits[row], ranked(row), token, healing, self.bias, context)
             counted = [token] if row + 1 < len(tokens) else _with_line_end(token, healing.tokenizer)
-            found.append(sum(scored.value_of(one, logits[row]) for one in counted))
+            found.append(sum(_value_of(one, scored, logits[row]) for one in counted))
             context.append(token)
             healing = healing.after(token)
         return found
@@ -181,73 +191,52 @@ def _with_line_end(token: int, tokenizer: Tokenizer) -> list[int]:
     return [token, *(other for other in longer if tokenizer.spell([other]).startswith(spelt + b"\n"))]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredRow:
-    """The logits of the candidates for one position, with the bias mixed in.
-
-    `rivals` maps token ids to logits: the target's own pick, the tokens that the bias raises, and the
-    likeliest others. `log_sum` is the logarithm of the sum of e**logit over all tokens that healing allows,
-    so a probability is e**(logit - log_sum).
-    """
-
-    rivals: Mapping[int, float]
-    log_sum: float
-
-    def probability_of(self, picked: int) -> TokenProbability:
-        """Return the probability of the picked token and of its likeliest rivals."""
-        values = {token: math.exp(min(0.0, logit - self.log_sum)) for token, logit in self.rivals.items()}
-        others = sorted((-value, token) for token, value in values.items() if token != picked)
-        return TokenProbability(
-            values[picked], tuple((token, -value) for value, token in others[:NUM_RIVALS])
-        )
-
-    def value_of(self, token: int, logits: Tensor) -> float:
-        """Return the probability of a token that healing allows; `logits` [vocab_size] as for `score`."""
-        logit = self.rivals.get(token, float(logits[token]))
-        return math.exp(min(0.0, logit - self.log_sum))
+def _value_of(token: int, scored: RankedRow, logits: Tensor) -> float:
+    """Return the probability of a token that healing allows; `logits` [vocab_size] as for `score`."""
+    logit = scored.logits[token] if token in scored.logits else float(logits[token])
+    return math.exp(min(0.0, logit - scored.log_sum))
 
 
 def score(  # noqa: PLR0913 - what a pick depends on
     logits: Tensor,
-    num_tokens: int,
+    ranked: RankedRow,
     picked: int,
     healing: HealingConstraint,
     bias: RepositoryBias | None,
     context: Sequence[int],
-) -> ScoredRow:
-    """Score the row `logits` [vocab_size] after `context`, where the target alone picks `picked`."""
-    rivals, log_sum = _likeliest(logits, num_tokens)
+) -> RankedRow:
+    """Score the row `logits` [vocab_size] after `context`, where the target alone picks `picked`.
+
+    The result holds the target's own pick, the tokens that the bias raises, and the likeliest others.
+    """
+    rivals, log_sum = dict(ranked.logits), ranked.log_sum
     raised = bias.raised(logits, context, log_sum) if bias else {}
     if healing.bytes:
         rivals, log_sum = _among(logits, healing.candidates())
         raised = {token: gain for token, gain in raised.items() if healing.allows(token)}
-    rivals.setdefault(picked, float(logits[picked]))
+    if picked not in rivals:
+        rivals[picked] = float(logits[picked])
     for token, gain in raised.items():
         rivals[token] = gain.mixed
     top = max(log_sum, *rivals.values())
     added = sum(math.exp(gain.mixed - top) - math.exp(gain.own - top) for gain in raised.values())
-    return ScoredRow(rivals, top + math.log(math.exp(log_sum - top) + added))
+    return RankedRow(rivals, top + math.log(math.exp(log_sum - top) + added))
 
 
-def _likeliest(logits: Tensor, num_tokens: int) -> tuple[dict[int, float], float]:
-    """Return the best tokens of a row with their logits, and the logarithm of the sum of all e**logit."""
-    row = logits[:num_tokens]
-    if row.device.type != "cpu":
-        best = row.float().topk(min(NUM_RIVALS, num_tokens))
-        rivals = dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
-        return rivals, float(torch.logsumexp(row.float(), -1))
-    found = np.empty((1, min(NUM_RIVALS, num_tokens)), np.int64)
+def _likeliest(row: Tensor) -> RankedRow:
+    """Return the best tokens of a row [num_tokens] on the CPU."""
+    found = np.empty((1, min(NUM_RANKED, len(row))), np.int64)
     values = np.empty(found.shape, np.float32)
     likeliest(array_of(row[None]), 1.0, found, values)
     tokens = found[0].tolist()
     rivals = dict(zip(tokens, row[tokens].tolist(), strict=True))
-    return rivals, rivals[tokens[0]] - math.log(values[0, 0])
+    return RankedRow(rivals, rivals[tokens[0]] - math.log(values[0, 0]))
 
 
 def _among(logits: Tensor, allowed: Sequence[int]) -> tuple[dict[int, float], float]:
     """Return the best `allowed` tokens with their logits, and the logarithm of their sum of e**logit."""
     tokens = torch.tensor(allowed, device=logits.device)
     row = logits[tokens].float()
-    best = row.topk(min(NUM_RIVALS, len(allowed)))
+    best = row.topk(min(NUM_RANKED, len(allowed)))
     rivals = dict(zip(tokens[best.indices].tolist(), best.values.tolist(), strict=True))
     return rivals, float(torch.logsumexp(row, -1))

@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion_engine.drafting.drafts import Draft, DraftToken
+from completion_engine.probability import TokenProbability
 from completion_engine.request import CompletionStats
 from completion_engine.target_model.kv_cache import KVCache
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceStep:
-    """The result of one step: the accepted draft tokens, then `next_token`, the target's own."""
+    """The result of one step: the accepted draft tokens, then `next_token`, the target's own.
+
+    `probabilities` are those of all these tokens.
+    """
 
     accepted: tuple[DraftToken, ...]
     next_token: int
     num_drafted: int
+    probabilities: tuple[TokenProbability, ...]
 
     @property
     def written(self) -> list[int]:

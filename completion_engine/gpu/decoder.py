@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from completion_engine.gpu import launch
+from completion_engine.gpu import launch, launch_best
 from completion_engine.gpu.passes import WIDTHS, DeviceArena, PassInputs, PassShape, header_of, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.gpu.tiles import TiledWeight
 from completion_engine.gpu.weights import Bits
+from completion_engine.probability import RankedRow
 from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
@@ -124,6 +125,12 @@ class GraphedDecoder(FamilyDecoder):
         self._runner.run(shape, lambda: self.compute(buffers, wants_logits=shape.wants_logits))
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
 
+    def rank(self, logits: Tensor, num_tokens: int) -> list[RankedRow]:
+        """Rank rows of logits, by the kernels that rank those of device steps; see `target_model.ranking`."""
+        at = launch_best.Ranking.empty(logits, num_tokens)
+        launch_best.run_rank(logits, at)
+        return at.rows_of(at.record.tolist())
+
     def rehearse(self) -> None:
         """Run a pass of every shape, so that none is compiled or captured while a user waits.
 
@@ -137,7 +144,8 @@ class GraphedDecoder(FamilyDecoder):
             rows = torch.zeros(width, dtype=torch.int64)
             chain, tree = lay_out(range(-1, width - 1)), lay_out([-1, 0, 0, *range(2, width - 1)])
             for layout, num_logits in ((chain, 0), (chain, 1), (tree, 1)):
-                self.forward(rows, layout, [cache], num_logits)
+                logits = self.forward(rows, layout, [cache], num_logits)
+        self.rank(logits, self.vocab_size)
 
     def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
         """Copy the positions `sources`, which rise, to `first` and the positions after it; none is before its

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import triton
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from completion_engine.gpu.kernels import step
 from completion_engine.gpu.launch import EXACT, HEAD_OPTIONS
+from completion_engine.gpu.launch_best import Ranking
 from completion_engine.gpu.launch_draft import Found
 from completion_engine.gpu.passes import PassInputs, PassShape
 
@@ -95,25 +96,31 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """The result of a step: `record` [3 + 3 * num_rows] and `sources` [num_rows] as in `kernels.step.accept`.
+    """The result of a step: `record` [3 + 4 * num_rows] and `sources` [num_rows] as in `kernels.step.accept`.
 
-    Places and shares of the rows, each [num_rows], are its draft; `matched` is work space.
+    `ranking` ranks the tokens after each row. Its record follows the other one in `numbers`, which the host
+    reads. Places and shares of the rows, each [num_rows], are its draft; `matched` is work space.
     """
 
+    numbers: Tensor
     record: Tensor
+    ranking: Ranking
     sources: Tensor
     places: Tensor
     chances: Tensor
     matched: Tensor
 
     @classmethod
-    def empty(cls, num_rows: int, device: torch.device) -> StepOutcome:
-        """Buffers for passes of this number of rows."""
-        record, sources, places, matched = (
+    def empty(cls, logits: Tensor, num_tokens: int) -> StepOutcome:
+        """Buffers for passes with logits [num_rows, vocab_size]. The first `num_tokens` of a row count."""
+        ranking, num_rows, device = Ranking.empty(logits, num_tokens), len(logits), logits.device
+        length = 3 + 4 * num_rows
+        numbers, sources, places, matched = (
             torch.zeros(size, dtype=torch.int64, device=device)
-            for size in (3 + 3 * num_rows, num_rows, num_rows, num_rows)
+            for size in (length + len(ranking.record), num_rows, num_rows, num_rows)
         )
-        return cls(record, sources, places, torch.zeros(num_rows, device=device), matched)
+        record, ranked = numbers[:length], replace(ranking, record=numbers[length:])
+        return cls(numbers, record, ranked, sources, places, torch.zeros(num_rows, device=device), matched)
 
 
 def run_score(start: Start, text: Text, found: Found, at: Candidates) -> None:

@@ -20,6 +20,7 @@ from completion_engine.gpu.tiles import TiledWeight
 from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import rotate
+from completion_engine.target_model.ranking import rank_rows
 
 MAX_ERROR = 0.02  # relative, as a norm; bf16 explains less than half of it
 _WIDTHS = (16, 64)  # rows of a product, which are cut in blocks of two sizes
@@ -63,6 +64,7 @@ def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float32) -
         for name, error in _rows(decoder, layout, cache, exact):
             yield f"{name} of {kind}", error
     yield "move_rows", _moved(decoder, cache)
+    yield "rank", _ranked(decoder)
 
 
 def _products(
@@ -170,6 +172,16 @@ def _moved(decoder: GraphedDecoder, cache: KVCache) -> float:
     decoder.move(cache, [start + source for source in sources], start + 1)
     first, end = start + 1, start + 1 + len(sources)
     return max(_distance(part[:, :, first:end], right) for part, right in zip(held, wanted, strict=True))
+
+
+def _ranked(decoder: GraphedDecoder) -> float:
+    """Logits with many equal ones: infinity for a wrong order, otherwise the error of the sums."""
+    logits = torch.round(4 * _drawn(decoder, 41, 16, decoder.vocab_size))
+    found, wanted = decoder.rank(logits, decoder.vocab_size), rank_rows(logits, decoder.vocab_size)
+    if [list(row.logits.items()) for row in found] != [list(row.logits.items()) for row in wanted]:
+        return float("inf")
+    sums = (torch.tensor([[row.log_sum] for row in rows]) for rows in (found, wanted))
+    return _distance(*sums)
 
 
 def _random_cache(decoder: GraphedDecoder) -> KVCache:

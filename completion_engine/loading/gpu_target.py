@@ -85,7 +85,7 @@ def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
     check_kernels(decoder)
     decoder.rehearse()
     branches = InPlaceBranches(decoder.move)
-    target = LanguageModel(decoder, rung.device, precision, capacity, branches)
+    target = LanguageModel(decoder, rung.device, precision, capacity, branches, rank=decoder.rank)
     _check_logits(target, family, wish.text)
     return target
 

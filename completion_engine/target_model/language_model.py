@@ -24,6 +24,7 @@ from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
+from completion_engine.target_model.ranking import Rank, rank_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 from completion_engine.target_model.weights import Precision, RowTable
 
@@ -47,13 +48,15 @@ class LanguageModel:
         branches: BranchStorage | None = None,
         known: Findings | None = None,
         mark: Callable[[], Mark] | None = None,
+        rank: Rank = rank_rows,
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
         Results of an earlier load that are `known` are reused, except times that were disturbed and can be
-        measured better now. A known target has run no pass yet: see `rehearse`.
+        measured better now. A known target has run no pass yet: see `rehearse`. `rank` ranks logits.
         """
         self.decoder = decoder
+        self.rank = rank
         self.device = device
         self.precision = precision
         self.capacity = capacity

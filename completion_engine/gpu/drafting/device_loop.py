@@ -14,7 +14,7 @@ import torch
 
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.gpu import launch, launch_step
+from completion_engine.gpu import launch, launch_best, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.drafting.beam_search import BeamSearch
 from completion_engine.gpu.drafting.lookup_spans import (
@@ -29,7 +29,6 @@ from completion_engine.gpu.passes import PassShape, header_of, send
 from completion_engine.gpu.read_back import ReadBack
 from completion_engine.gpu.runner import Runner, Work, runner_for
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.ranking import first_largest
 
 # rows of every pass; meant to cost no more than 8; `python -m tests.benchmarks.gpu` measures it
 NUM_ROWS = 16
@@ -53,15 +52,15 @@ class DeviceLoop:
     ) -> None:
         """`num_tokens` are what the target may write; `looks_up` drafts from text, beside the search."""
         device = decoder.embedding.device
-        self._decoder, self._search, self._num_tokens = decoder, search, num_tokens
+        self._decoder, self._search = decoder, search
         self._buffers = decoder.buffers(PassShape(NUM_ROWS, is_tree=True, wants_logits=True))
         self._found = search.found if search else Found.nothing(device)
         self._text = _text(decoder.heads.capacity, device, looks_up=looks_up)
         self._candidates = launch_step.Candidates.empty(self._found, self.max_depth, self._text)
         self._before, self._after = (launch_step.Start.empty(self._buffers.normed) for _ in range(2))
-        self._outcome = launch_step.StepOutcome.empty(NUM_ROWS, device)
+        self._outcome = launch_step.StepOutcome.empty(self._buffers.logits, num_tokens)
         self._runner = runner or runner_for(device)
-        self._read_back = ReadBack(self._outcome.record)
+        self._read_back = ReadBack(self._outcome.numbers)
         self._spans, self._seen = LookupSpans(), deque[Mapping[int, LookupSpan]]()
         self._run, self._end = 0, 0  # number of this run, and tokens that it knows to be cached
 
@@ -91,15 +90,18 @@ class DeviceLoop:
         self._launch()
         num_true, next_token, num_rows, *others = self._read_back.read()
         seen = self._seen.popleft()
-        tokens, places, chances = (
-            others[at * NUM_ROWS + 1 : at * NUM_ROWS + num_true] for at in range(3)
+        tokens, places, chances, rows = (
+            others[at * NUM_ROWS + 1 : at * NUM_ROWS + num_true] for at in range(4)
         )  # the first row was true before
+        ranked = self._outcome.ranking.rows_of(others[4 * NUM_ROWS :])
+        written = zip([0, *rows], [*tokens, next_token], strict=True)
+        probabilities = tuple(ranked[row].probability_of(token) for row, token in written)
         self._end += num_true
         accepted = (
             self._guess(depth, token, place, chance / 1e6, seen)
             for depth, (token, place, chance) in enumerate(zip(tokens, places, chances, strict=True))
         )
-        return DeviceStep(tuple(accepted), next_token, num_rows - 1)
+        return DeviceStep(tuple(accepted), next_token, num_rows - 1, probabilities)
 
     @torch.inference_mode()
     def hint(self, path: Sequence[int], drafts: Sequence[Draft]) -> None:
@@ -145,8 +147,8 @@ class DeviceLoop:
 
     def _accept(self) -> None:
         at, outcome, decoder = self._buffers, self._outcome, self._decoder
-        picked = first_largest(at.logits[:, : self._num_tokens])
-        launch_step.run_accept(at.inputs, picked, at.normed, self._text, self._after, outcome)
+        launch_best.run_rank(at.logits, outcome.ranking)
+        launch_step.run_accept(at.inputs, outcome.ranking.picked, at.normed, self._text, self._after, outcome)
         launch.run_move_rows(at.inputs, outcome.sources, decoder.heads, decoder.num_layers, at.normed)
 
     def _guess(

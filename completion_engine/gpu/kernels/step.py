@@ -166,10 +166,11 @@ def accept(
     """The true rows of a pass; `picked` [num_rows] is the target's token after each.
 
     A row is true where it and all rows on the way to it carry what was picked before them; siblings differ,
-    so at most one row of a depth is. The result is in `record` [3 + 3 * num_rows]: the number of true rows,
-    the target's token after them, the number of all rows, then by depth their tokens, places in `text` and
-    shares in millionths. `sources` [num_rows] is where each row is to be taken from; `after` [HEADER + 2] and
-    `after_state` are what the next step starts from. `matched` [num_rows] is work space.
+    so at most one row of a depth is. The result is in `record` [3 + 4 * num_rows]: the number of true rows,
+    the target's token after them, the number of all rows, then by depth their tokens, places in `text`,
+    shares in millionths, and the rows themselves. `sources` [num_rows] is where each row is to be taken from;
+    `after` [HEADER + 2] and `after_state` are what the next step starts from. `matched` [num_rows] is work
+    space.
     """
     row = tl.arange(0, num_rows)
     ancestors = pass_inputs + HEADER + 2 * num_rows
@@ -196,6 +197,7 @@ def accept(
     tl.store(record + 3 + row, token)
     tl.store(record + 3 + num_rows + row, place)
     tl.store(record + 3 + 2 * num_rows + row, (chance * 1e6).to(tl.int64))
+    tl.store(record + 3 + 3 * num_rows + row, path)
 
     start = tl.load(pass_inputs + 3)
     tl.store(text + num_span_tokens + start + row, token, mask=row < num_true)

@@ -17,8 +17,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from completion_engine.gpu.kernels import attention, draft, product, rows, step
+from completion_engine.gpu.kernels import attention, best, draft, product, rows, step
 from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, product_options
+from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
 from completion_engine.gpu.tiles import Tiles
@@ -31,14 +32,15 @@ TILES = Tiles(column_block=32, input_block=128, part_inputs=1280)
 QUERY_HEADS = {"num_heads": 12, "num_kv": 2, "head_size": 128, "capacity": 8192}
 FLOATS = {
     "sums", "tops", "totals", "parts", "scales", "gate_scales", "up_scales", "logits", "shares", "survivals",
-    "weights", "chances", "row_chances",
+    "weights", "chances", "row_chances", "values",
 }  # fmt: skip
 WHOLE = {
     "pass_inputs", "sources", "tokens", "ids", "found", "chosen", "text", "best", "parents", "places",
     "start", "row_of", "row_places", "picked", "matched", "after", "record",
 }  # fmt: skip
 NUMBERS = {
-    "layer": "i32", "num_rows": "i32", "depth": "i32", "scale": "fp32", "eps": "fp32", "temperature": "fp32",
+    "layer": "i32", "num_rows": "i32", "num_tokens": "i32", "depth": "i32", "scale": "fp32", "eps": "fp32",
+    "temperature": "fp32",
 }  # fmt: skip
 LEVELS = {16: "*bf16", 8: "*i8", 4: "*u8"}
 
@@ -76,12 +78,16 @@ def jobs() -> list[Job]:
     scored = text | tree | {"num_best": 9, "best_block": 16, "length": 15}
     built = {"num_candidates": 111, "candidate_block": 128, "num_depths": 6, "block": 16, "num_rows": 16}
     accepted = {"num_span_tokens": 1024, "num_rows": 16, "hidden_size": 1536, "hidden_block": 2048}
+    ranked = {"vocab_size": 151936, "num_best": 8}
+    merged = {"num_best": 8, "num_blocks": 75, "block": 128, "candidate_block": 1024}
     return [
         *found,
         ("step look up", step.look_up, text | {"block": LOOK_BLOCK}, EXACT),
         ("step score", step.score, scored, HEAD_OPTIONS),
         ("step build tree", step.build_tree, built, BUILD_OPTIONS),
         ("step accept", step.accept, accepted, HEAD_OPTIONS),
+        ("rank blocks", best.best_of_blocks, ranked | {"block": BEST_BLOCK}, BEST_OPTIONS),
+        ("rank rows", best.best_of_rows, merged, BEST_OPTIONS),
         ("join", attention.join_chunks, joined, HEAD_OPTIONS),
         ("embed", rows.embed, hidden, EXACT),
         ("add", rows.add_and_norm, hidden | {"num_parts": 4, "is_first": False}, EXACT),

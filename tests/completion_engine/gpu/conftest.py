@@ -120,7 +120,8 @@ def decoder(graphed: Callable[[str], Any]) -> Any:
 def target(decoder: Any, device: torch.device) -> LanguageModel:
     """A random target on our kernels."""
     dtype = decoder.embedding.dtype
-    return Untimed(decoder, device, Precision(str(dtype), dtype), 300, InPlaceBranches(decoder.move))
+    precision, branches = Precision(str(dtype), dtype), InPlaceBranches(decoder.move)
+    return Untimed(decoder, device, precision, 300, branches, rank=decoder.rank)
 
 
 @pytest.fixture(scope="session")

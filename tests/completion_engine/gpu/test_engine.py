@@ -37,7 +37,7 @@ def make_engine(
     model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
     branches = InPlaceBranches(decoder.move)
-    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches)
+    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches, rank=decoder.rank)
     tokenizer = load_tokenizer(folder)
 
     def make(**options: object) -> CompletionEngine:
@@ -56,6 +56,20 @@ def test_steps_on_the_device_change_no_text(make_engine: Callable[..., Completio
     assert found.text == wanted.text
     assert found.stats.num_drafted > 0
     assert found.stats.finish_reason == wanted.stats.finish_reason
+
+
+@pytest.mark.parametrize("eagerness", [0.3, 0.9])
+def test_an_unsure_text_ends_where_it_ends_without_drafts(
+    make_engine: Callable[..., CompletionEngine], eagerness: float
+) -> None:
+    request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=12, eagerness=eagerness)
+    found, wanted = (make_engine(**options).complete(request) for options in ({}, {"drafters": ()}))
+    assert found.text == wanted.text
+    assert found.stats.finish_reason == wanted.stats.finish_reason
+    assert found.forecast == wanted.forecast
+    assert found.forecast is not None
+    assert found.forecast.is_scored
+    assert found.forecast.probabilities
 
 
 def test_work_ahead_goes_on_behind_them(make_engine: Callable[..., CompletionEngine]) -> None:

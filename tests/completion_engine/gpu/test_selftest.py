@@ -37,7 +37,7 @@ def test_right_kernels_pass(kind: str, bits: Bits, decoder_in: Callable[..., Any
     kernels = {name.split()[0] for name in errors}
     assert kernels == {
         "product", "gated_product", "embed", "norm", "place_heads", "attention", "add_and_norm",
-        "store_hidden", "move_rows",
+        "store_hidden", "move_rows", "rank",
     }  # fmt: skip
 
 

@@ -147,7 +147,7 @@ def case(request: pytest.FixtureRequest, device: torch.device) -> Case:
         start,
         launch_step.Text(text.to(device), NUM_SPAN_TOKENS, weights),
         Found(search.tokens.to(device), search.shares.to(device), search.chosen.to(device)),
-        launch_step.StepOutcome.empty(NUM_ROWS, device),
+        launch_step.StepOutcome.empty(torch.zeros(NUM_ROWS, num_tokens, device=device), num_tokens),
         inputs,
     )
 

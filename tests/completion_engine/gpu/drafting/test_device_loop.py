@@ -158,6 +158,27 @@ def test_a_span_that_agrees_is_accepted_and_told_of(
     assert len(strides) < len(path) - len(PROMPT)
 
 
+def test_its_probabilities_are_those_of_a_pass_planned_by_the_host(
+    loop: Any, target: LanguageModel, primed: Prime
+) -> None:
+    """To the last bit, so that drafts do not move the end of an unsure text."""
+    cache, plain, path = primed(PROMPT), primed(PROMPT), list(PROMPT)
+    found = [one for step in write(loop, cache, path, NUM_WRITTEN) for one in step.probabilities]
+    written = path[len(PROMPT) :]
+    assert len(found) == len(written)
+    for token, probability in zip(written, found, strict=True):
+        logits = target.forward(plain_end(plain, path), plain, 1)
+        plain.keep(plain_end(plain, path))
+        assert probability == target.rank(logits, target.vocab_size)[0].probability_of(token)
+        shares = torch.softmax(logits[0].float(), -1)
+        assert probability.value == pytest.approx(float(shares[token]), rel=1e-4)
+
+
+def plain_end(cache: KVCache, path: list[int]) -> list[int]:
+    """The next token to compute."""
+    return path[cache.num_cached : cache.num_cached + 1]
+
+
 def test_a_new_run_gives_up_the_one_before(
     loop: Any, primed: Prime, alone: tuple[list[int], KVCache]
 ) -> None:
