@@ -16,7 +16,7 @@ from completion_engine.gpu import launch, launch_best
 from completion_engine.gpu.passes import WIDTHS, DeviceArena, PassInputs, PassShape, header_of, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.gpu.tiles import TiledWeight
-from completion_engine.gpu.weights import Bits
+from completion_engine.gpu.weights import Bits, head_bits
 from completion_engine.probability import RankedRow
 from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
@@ -63,9 +63,10 @@ class PassBuffers:
 class GraphedDecoder(FamilyDecoder):
     """Takes the weights of a model onto `device`, layer by layer; `capacity` positions fit into a cache.
 
-    `bits` are those of the layers' weights; the head and the embedding stay as they are. The copy of a layer
-    is released before the next one is read, so the device never holds more than one layer twice. Call
-    `rehearse` before the first request. Raises UserError for weights that cannot be held in so few bits.
+    `bits` are those of the layers' weights; the head has 8 beside layers of 4, and the embedding stays as it
+    is. The copy of a layer is released before the next one is read, so the device never holds more than one
+    layer twice. Call `rehearse` before the first request. Raises UserError for weights that cannot be held in
+    so few bits.
     """
 
     row_step = ROWS
@@ -85,14 +86,16 @@ class GraphedDecoder(FamilyDecoder):
         self._heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
         self.scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
+        self.bits = bits
         head = self._table if model.is_tied else model.head.to(device)
-        self.head = self._tiled(head, 16, is_whole=True)
+        self.head = self._tiled(head, head_bits(bits), is_whole=True)
         self.layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
         self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
         self._moving = PassInputs.empty(_MOVE, device)
-        ends = self._table.nbytes + (0 if model.is_tied else self.head.weight.num_bytes)
+        is_shared = model.is_tied and bits == 16
+        ends = self._table.nbytes + (0 if is_shared else self.head.weight.num_bytes)
         self._num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
 
     @property

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.weights import GROUP, Bits
+from completion_engine.gpu.weights import GROUP, Bits, head_bits
 from completion_engine.runtime import parse_json
 
 WIDEST_PASS = 256
@@ -60,12 +60,13 @@ class Geometry:
 
     def pass_bytes(self, bits: Bits = 16) -> int:
         """Bytes of weights that one pass has to read: every layer and the head."""
-        return _held_bytes(self.num_layer_weights, bits) + 2 * self.vocab_size * self.hidden_size
+        head = _held_bytes(self.vocab_size * self.hidden_size, head_bits(bits))
+        return _held_bytes(self.num_layer_weights, bits) + head
 
     def weight_bytes(self, bits: Bits = 16) -> int:
-        """Memory of the weights: those of a pass, and the embedding if it is not the head."""
-        ends = 0 if self.is_tied else 2 * self.vocab_size * self.hidden_size
-        return self.pass_bytes(bits) + ends
+        """Memory of the weights: those of a pass, and the embedding in 16 bits if it is not the head."""
+        is_head = self.is_tied and bits == 16
+        return self.pass_bytes(bits) + (0 if is_head else 2 * self.vocab_size * self.hidden_size)
 
     def cache_bytes(self, capacity: int) -> int:
         """Memory of one document's keys, values and hidden states in 16 bits."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from completion_engine.gpu.weights import Bits, hold
+from completion_engine.gpu.weights import Bits, head_bits, hold
 from completion_engine.target_model.llama_family import FamilyModel, LayerParts, rotate, stacked
 
 _HEAD_ROWS = 16384  # rows of the head at once, in float32
@@ -22,13 +22,13 @@ _HEAD_ROWS = 16384  # rows of the head at once, in float32
 def reference_logits(
     model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits = 16
 ) -> Tensor:
-    """Logits [num_tokens, vocab_size] float32 of a text, with the layers' weights rounded to `bits`."""
+    """Logits [num_tokens, vocab_size] float32 of a text, with weights rounded as beside layers of `bits`."""
     for state in reference_states(model, tokens, device, bits):
         x = state
     x = norm(x, model.norm.to(device), model.eps)
-    head = model.head
-    cuts = [*range(0, len(head), _HEAD_ROWS), len(head)]
-    return torch.cat([x @ head[first:end].to(device).float().T for first, end in pairwise(cuts)], 1)
+    cuts = [*range(0, len(model.head), _HEAD_ROWS), len(model.head)]
+    parts = (model.head[first:end].to(device) for first, end in pairwise(cuts))
+    return torch.cat([x @ hold(part, head_bits(bits)).dense(torch.float32).T for part in parts], 1)
 
 
 @torch.inference_mode()

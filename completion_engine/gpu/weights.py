@@ -59,6 +59,11 @@ class Weight:
         return replace(self, levels=self.levels[outputs], scales=scales, num_outputs=len(outputs))
 
 
+def head_bits(bits: Bits) -> Bits:
+    """Return the bits of the head, and of a trained drafter, beside layers held in `bits`."""
+    return 8 if bits == 4 else bits
+
+
 def hold(weight: Tensor, bits: Bits = 16, group: int = GROUP) -> Weight:
     """`weight` [num_outputs, num_inputs] in `bits` bits, on its device.
 

@@ -27,7 +27,6 @@ from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
 from completion_engine.target_model.model_files import Config, open_weights
 from completion_engine.target_model.model_shape import num_positions
-from completion_engine.target_model.weights import Precision
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
 NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, a drafter and the timed passes
@@ -72,7 +71,7 @@ def load_on_gpu(rung: Rung, wish: TargetWish) -> LanguageModel:
 def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
     if why_not := why_not_model(config):
         raise RungError(f"{why_not}.")
-    precision, plan = _fitting(rung, wish)
+    precision, plan = rung.precision, _fitting(rung, wish)
     keep_compiled_kernels()
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
     from completion_engine.gpu.selftest import check_kernels, check_launch  # noqa: PLC0415 - as above
@@ -91,7 +90,7 @@ def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
 
 
 def _on_torch(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
-    _, plan = _fitting(rung, wish)
+    plan = _fitting(rung, wish)
     capacity = _capacity(config, plan, wish)
     decoder = module_decoder(wish.folder, config, capacity, rung.precision, rung.device)
     target = LanguageModel(decoder, rung.device, rung.precision, capacity)
@@ -114,29 +113,23 @@ def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int
         raise RungError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
 
 
-def _fitting(rung: Rung, wish: TargetWish) -> tuple[Precision, MemoryPlan | None]:
-    """Return the precision in which the target fits, and the memory plan; None if its size is unknown.
+def _fitting(rung: Rung, wish: TargetWish) -> MemoryPlan | None:
+    """Return the memory plan with the longest caches that fit; None if the target's size is unknown.
 
-    With the setting `auto`, int8 is tried too. Raises RungError if nothing fits.
+    Raises RungError if nothing fits.
     """
     geometry = read_geometry(wish.folder)
     if geometry is None:
-        return rung.precision, None
+        return None
     num_free = machine.num_free_bytes(rung.device)
     share = max(1, rung.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
-    precisions = [rung.precision]
-    if rung.name == "GPU kernels" and rung.dtype == "auto":
-        precisions.append(Precision("int8", rung.precision.dtype, "int8"))
-    first: MemoryPlan | None = None
-    for precision in precisions:
-        for capacity in _capacities(wish):
-            plan = plan_memory(geometry, BITS[precision.kind], capacity, wish.num_slots + NUM_MORE_CACHES)
-            first = first or plan
-            if plan.num_bytes * share <= num_free:
-                return precision, plan
-    assert first is not None  # noqa: S101 - there is a precision and a capacity
+    bits, num_caches = BITS[rung.precision.kind], wish.num_slots + NUM_MORE_CACHES
+    plans = [plan_memory(geometry, bits, capacity, num_caches) for capacity in _capacities(wish)]
+    for plan in plans:
+        if plan.num_bytes * share <= num_free:
+            return plan
     try:
-        check_fits(first, geometry, num_free // share, "The model")
+        check_fits(plans[0], geometry, num_free // share, "The model")
     except MachineError as error:
         raise RungError(error.message) from error
     raise AssertionError("a plan that does not fit is refused")

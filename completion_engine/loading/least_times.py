@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 
-from completion_engine.gpu.memory import read_geometry
+from completion_engine.gpu.loading import BITS
+from completion_engine.gpu.memory import Geometry, read_geometry
 from completion_engine.loading.rungs import Rung
 
 _NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
@@ -22,10 +23,16 @@ def least_pass_ms(folder: Path, rung: Rung) -> float:
     geometry = read_geometry(folder)
     if geometry is None:
         return float("inf")
-    share = {"int8": _PACKED_SHARE if rung.name == "CPU" else 0.5, "int4": 0.25}.get(rung.precision.kind)
-    share = share or rung.precision.dtype.itemsize / 2
     launches_ms = _LAUNCHES_MS * geometry.num_layers if rung.name == "GPU torch" else 0.0
-    return max(launches_ms, geometry.pass_bytes() * share / bytes_per_ms(rung.device))
+    return max(launches_ms, _pass_bytes(geometry, rung) / bytes_per_ms(rung.device))
+
+
+def _pass_bytes(geometry: Geometry, rung: Rung) -> float:
+    """Bytes of weights that a pass reads."""
+    kind = rung.precision.kind
+    if kind == "float":
+        return geometry.pass_bytes() * rung.precision.dtype.itemsize / 2
+    return geometry.pass_bytes() * _PACKED_SHARE if rung.name == "CPU" else geometry.pass_bytes(BITS[kind])
 
 
 @cache

@@ -16,9 +16,11 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     """Return the precision for a dtype's name on this machine. Raises UserError if it is not supported.
 
     `auto` is int8 weights if the machine multiplies them fast, else bf16 if it computes that, else float32.
+    On a GPU it is int8, because a pass takes about as long as reading its weights.
     """
-    if device.type == "cuda" and name in _HELD:
-        return Precision(name, torch.bfloat16, _HELD[name])
+    if device.type == "cuda" and name in {*_HELD, "auto"}:
+        held = "int8" if name == "auto" else name
+        return Precision(held, torch.bfloat16, _HELD[held])
     computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
     best = torch.bfloat16 if computes_bf16 else torch.float32
     has_bytes = can_quantise(device)

@@ -15,6 +15,7 @@ from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.passes import HEADER, ROW_BLOCK, PassInputs, PassShape, header_of
 from completion_engine.gpu.tiles import TiledWeight
+from completion_engine.gpu.weights import head_bits
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -108,7 +109,8 @@ class DeviceNetwork:
         return parts
 
     def _tiled(self, weight: Tensor, *, is_whole: bool = False) -> TiledWeight:
-        return TiledWeight.of(weight, 16, launch.num_processors(self.device), is_whole=is_whole)
+        bits = head_bits(self._decoder.bits)
+        return TiledWeight.of(weight, bits, launch.num_processors(self.device), is_whole=is_whole)
 
     def _make_buffers(self, dtype: torch.dtype) -> None:
         """Products read whole blocks of rows, so buffers hold one though few rows are used."""

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 
 from completion_engine.choice import target_chooser
 from completion_engine.choice.prices import HEADROOM_BYTES
 from completion_engine.choice.target_chooser import TargetChooser
 from completion_engine.config import EngineConfig
+from completion_engine.gpu.machine import Gpu
+from completion_engine.loading.rungs import plan_rungs
 from completion_engine.models import ModelStore
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
@@ -39,6 +42,20 @@ def test_passes_of_a_load_are_heard_in_the_same_setting_alone(here: TargetChoose
     choice = here.choose(CPU)
     assert (choice.target, choice.start, choice.next_up) == (LARGE, SMALL, None)
     assert here.choose(EngineConfig(device="cpu", dtype="bfloat16")).target == SMALL
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("auto", LARGE), ("bfloat16", SMALL)])
+def test_a_card_of_six_gigabytes_holds_the_larger_model_in_bytes(
+    here: TargetChooser, monkeypatch: pytest.MonkeyPatch, dtype: str, wanted: str
+) -> None:
+    card = Gpu("a card", (8, 9), 6_000_000_000, device=torch.device("cuda"))
+    monkeypatch.setattr(target_chooser, "plan_here", lambda device, dtype: plan_rungs(device, dtype, card))
+    monkeypatch.setattr(target_chooser, "num_free_bytes", lambda _device: card.num_total_bytes)
+    name = {"auto": "int8"}.get(dtype, dtype)
+    here.record({"target": SMALL, "device": "cuda", "dtype": name, "pass_ms": {"8": 2.0}})
+    choice = here.choose(EngineConfig(dtype=dtype))
+    assert choice.target == wanted
+    assert wanted == LARGE or "of memory is free" in choice.next_said
 
 
 def test_passes_of_a_model_that_is_not_catalogued_are_not_kept(here: TargetChooser) -> None:

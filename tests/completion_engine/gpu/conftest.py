@@ -13,6 +13,7 @@ from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape
 from completion_engine.drafting.distilled.token_head import Preview
 from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights
@@ -98,14 +99,14 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, tor
 @pytest.fixture(scope="session")
 def graphed(
     device: torch.device, random_model: Callable[[str, torch.dtype], FamilyModel]
-) -> Callable[[str], Any]:
+) -> Callable[..., Any]:
     """Makes a decoder on our kernels of a random model of some family, for caches of 300 positions."""
 
-    def make(kind: str) -> Any:
+    def make(kind: str, bits: Bits = 16) -> Any:
         from completion_engine.gpu.decoder import GraphedDecoder
 
         dtype = torch.bfloat16 if HAS_GPU else torch.float32
-        return GraphedDecoder(random_model(kind, dtype), 300, device)
+        return GraphedDecoder(random_model(kind, dtype), 300, device, bits)
 
     return make
 

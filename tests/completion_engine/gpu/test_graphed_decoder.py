@@ -74,6 +74,14 @@ def test_a_head_that_is_the_embedding_is_held_once(
     assert decoder.num_weight_bytes == num_weights * decoder.embedding.element_size()
 
 
+def test_a_head_in_bytes_leaves_the_embedding_as_it_is(graphed: Callable[..., Decoder]) -> None:
+    decoder = graphed("qwen3", 8)
+    num_outputs = NUM_TOKENS + 16 * (3 + 2) + 32 + 2 * 48 + 32  # each has a scale
+    num_layer_weights = 32 * 16 * (3 + 2) + 32 * 16 * 3 + 3 * 32 * 48
+    table = NUM_TOKENS * 32 * decoder.embedding.element_size()
+    assert decoder.num_weight_bytes == table + NUM_TOKENS * 32 + num_layer_weights + 4 * num_outputs
+
+
 def test_random_trees_kept_and_rewound_leave_the_bits_of_a_plain_run(target: LanguageModel) -> None:
     """Any tree, any true path in it, some of it forgotten again: the cache is that of one long chain."""
     rng = random.Random(1)  # noqa: S311 - as above

@@ -70,6 +70,19 @@ def test_the_largest_that_fits_is_named() -> None:
     assert largest_fitting(GB) == {}
 
 
+MEGABYTES = {
+    "0.5B": {16: 988, 8: 494, 4: 326},
+    "1.5B": {16: 3087, 8: 1544, 4: 929},
+}
+
+
+@pytest.mark.parametrize("size", MEGABYTES)
+def test_bytes_of_a_pass_are_those_of_the_layers_and_the_head(size: str) -> None:
+    """The table of docs/gpu.md."""
+    found = {bits: GEOMETRIES[size].pass_bytes(bits) for bits in (16, 8, 4)}
+    assert {bits: round(num_bytes / 1e6) for bits, num_bytes in found.items()} == MEGABYTES[size]
+
+
 def test_what_fits_is_let_through() -> None:
     plan = plan_memory(GEOMETRIES["1.5B"], 16, 8192, 4)
     check_fits(plan, GEOMETRIES["1.5B"], plan.num_bytes, "The model")
@@ -101,3 +114,8 @@ def test_four_bits_are_for_gpus() -> None:
         choose_precision("int4", torch.device("cpu"))
     assert choose_precision("int4", torch.device("cuda")).kind == "int4"
     assert BITS[choose_precision("int8", torch.device("cuda")).kind] == 8
+
+
+def test_auto_reads_bytes_on_a_gpu() -> None:
+    found = choose_precision("auto", torch.device("cuda"))
+    assert (found.name, found.dtype, BITS[found.kind]) == ("int8", torch.bfloat16, 8)

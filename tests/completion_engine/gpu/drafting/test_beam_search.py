@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +14,13 @@ from torch import Tensor
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.drafting.drafts import Draft
+from completion_engine.gpu.branches import InPlaceBranches
+from completion_engine.gpu.weights import hold
 from completion_engine.loading.trained_drafter import load_trained
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
+from completion_engine.target_model.weights import Precision
 
 PROMPT = [3, 14, 15, 9, 26, 5, 35, 8]
 NUM_DEPTHS = 3  # that the random drafter has temperatures for
@@ -119,6 +124,44 @@ def test_shares_are_those_of_the_formula(
         shares = (logits / random_drafter.temperatures[guess.match_length]).softmax(-1)
         assert guess.probability == pytest.approx(float(shares[guess.token // 2]), rel=tolerance)
     assert {guess.match_length for guess in draft} == {0, 1, 2}
+
+
+def in_bytes(files: DrafterFiles) -> DrafterFiles:
+    """The drafter with its matrices rounded as the kernels hold them in 8 bits."""
+
+    def rounded(weight: Tensor) -> Tensor:
+        return hold(weight.bfloat16(), 8).dense(torch.float32) if weight.ndim == 2 else weight
+
+    weights = {name: rounded(weight) for name, weight in files.weights.items()}
+    joined = rounded(torch.cat([files.weights["embedding"], files.weights["state"]], 1))
+    weights["embedding"], weights["state"] = joined.chunk(2, 1)
+    return replace(files, weights=weights)
+
+
+def test_beside_layers_in_bytes_it_is_held_in_bytes(
+    random_drafter: DrafterFiles,
+    drafter: Any,
+    graphed: Callable[..., Any],
+    device: torch.device,
+    untimed: type[LanguageModel],
+    tmp_path: Path,
+) -> None:
+    decoder = graphed("qwen2", 8)
+    dtype, branches = decoder.embedding.dtype, InPlaceBranches(decoder.move)
+    target = untimed(decoder, device, Precision("int8", dtype, "int8"), 300, branches)
+    random_drafter.save(tmp_path)
+    small: Any = load_trained(tmp_path, target)
+    assert small.search.network.num_bytes < 0.6 * drafter.search.network.num_bytes
+    cache = KVCache(target.cache_shape)
+    target.forward(PROMPT[:-1], cache, 0)
+    cache.keep(PROMPT[:-1])
+    draft = ask(small, cache)
+    formula = Formula(in_bytes(random_drafter), target, cache)
+    state, tolerance = cache.hidden[-1 + cache.num_cached].cpu().double(), 2e-2
+    for guess, path in zip(draft, paths_of(draft), strict=True):
+        logits = formula.follow([PROMPT[-1], *path[:-1]], state, cache.num_cached)
+        shares = (logits / random_drafter.temperatures[guess.match_length]).softmax(-1)
+        assert guess.probability == pytest.approx(float(shares[guess.token // 2]), rel=tolerance)
 
 
 def test_the_likeliest_token_of_the_likeliest_paths_is_found(
