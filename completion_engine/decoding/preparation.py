@@ -29,7 +29,6 @@ from completion_engine.prompting.prompt_choice import (
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, CompletionStats
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.passes import ROWS, Costs
 from completion_engine.text_window import TextWindow
 
 
@@ -164,5 +163,5 @@ def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
     """Return the most tokens of context that this machine can afford, at most a quarter of the cache."""
     wanted = config.context_tokens
     if wanted < 0:
-        wanted = affordable_context(Costs(target.pass_ms).row_ms(ROWS))
+        wanted = affordable_context(target.prompt_token_ms)
     return min(wanted, target.capacity // 4)

@@ -26,6 +26,8 @@ MAX_CONTEXT_TOKENS = 320  # every pass attends to them: 512 more keys make a pas
 _MIN_CONTEXT_TOKENS = 128  # a shorter context has no room for a snippet
 _CONTEXT_STEP = 64
 _MAX_CONTEXT_MS = 2_000.0  # background work for each change of a context
+_LONGEST_CONTEXT_TOKENS = 4_096  # even where a prompt costs next to nothing: every pass attends to them
+_AT_ONCE_MS = 50.0  # a prompt that takes no longer is in time for the usual deadline of 100 ms
 WARM_SHARE = 0.5  # share of the deadline that a prompt may take without delaying the answer
 _PROMPT_SHARE = 0.2  # share of the patience that a prompt may take; a longer one is replaced by a smaller one
 _MAX_DOCUMENTS = 64
@@ -35,10 +37,16 @@ ContextTokens = tuple[int, ...]  # the tokens in front of a document; empty for 
 
 
 def affordable_context(token_ms: float) -> int:
-    """Return the most tokens of context that pay at `token_ms` per token; 0 on a machine that is too slow."""
+    """Return the most tokens of context that pay at `token_ms` per token of a prompt.
+
+    It is 0 on a machine that is too slow. More than `MAX_CONTEXT_TOKENS` pay only where a new context delays
+    no answer, as on a GPU.
+    """
     if token_ms <= 0:
         return MAX_CONTEXT_TOKENS
-    affordable = min(MAX_CONTEXT_TOKENS, int(_MAX_CONTEXT_MS / token_ms)) // _CONTEXT_STEP * _CONTEXT_STEP
+    in_background = min(MAX_CONTEXT_TOKENS, int(_MAX_CONTEXT_MS / token_ms))
+    at_once = min(_LONGEST_CONTEXT_TOKENS, int(_AT_ONCE_MS / token_ms))
+    affordable = max(in_background, at_once) // _CONTEXT_STEP * _CONTEXT_STEP
     return affordable if affordable >= _MIN_CONTEXT_TOKENS else 0
 
 

@@ -13,6 +13,7 @@ from completion_engine.drafting.drafts import DraftToken
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, RepositoryContext, Snippet
+from completion_engine.target_model.language_model import LanguageModel
 
 Make = Callable[..., CompletionEngine]
 
@@ -170,3 +171,21 @@ def test_what_is_drafted_from_the_context_is_said_to_be_of_other_files(tokenizer
     attribution = SourceAttribution(tokenizer, None, num_context=40)
     segments = attribution.segments("xx", [(1, context), (2, own)])
     assert [segment.place for segment in segments] == ["other files", "this file"]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "token_ms", "num_tokens"),
+    [(2368, 0.7, 320), (2368, 12.0, 128), (8192, 0.02, 2048), (8192, 0.05, 960), (8192, 0.7, 320)],
+    ids=["a CPU", "a slow CPU", "a GPU", "a slower GPU", "a GPU that is as slow as a CPU"],
+)
+def test_the_longest_context_follows_from_the_speed_of_prompts(
+    make_engine: Make,
+    target: LanguageModel,
+    monkeypatch: pytest.MonkeyPatch,
+    capacity: int,
+    token_ms: float,
+    num_tokens: int,
+) -> None:
+    monkeypatch.setattr(target, "capacity", capacity)
+    monkeypatch.setattr(LanguageModel, "prompt_token_ms", token_ms)
+    assert make_engine().describe()["num_context_tokens"] == num_tokens

@@ -70,7 +70,8 @@ def test_a_prompt_is_the_one_without_context_behind_the_context(tokenizer: Token
 @pytest.mark.parametrize(
     ("token_ms", "num_tokens"),
     [
-        *((token_ms, MAX_CONTEXT_TOKENS) for token_ms in (0.0, 0.01, 2.0)),
+        *((token_ms, MAX_CONTEXT_TOKENS) for token_ms in (0.0, 0.15, 0.5, 2.0)),
+        *((0.001, 4096), (0.02, 2496), (0.1, 448)),  # prompts of a GPU
         *((7.0, 256), (8.0, 192), (15.0, 128), (16.0, 0), (1e9, 0)),
     ],
 )
