@@ -25,7 +25,8 @@ _LOG2_E = math.log2(math.e)
 EXACT: dict[str, Any] = {"enable_fp_fusion": False}  # else one variant may round once, another twice
 ATTEND_OPTIONS = EXACT | {"num_warps": 8, "num_stages": 2}  # with 4 registers spill where there is no wgmma
 HEAD_OPTIONS = EXACT | {"num_warps": 1}
-_WIDE_BLOCK = 2 * ROW_BLOCK  # rows of a product at once where there are more than one block of them
+_FEW_ROWS = 64  # rows of a pass up to which each program of a product computes one block of them
+WIDE_BLOCKS = 4  # blocks that it computes beyond; the kernel names each
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +44,53 @@ class DeviceHeads:
         return -(-self.capacity // CHUNK)
 
 
+@dataclass(frozen=True, slots=True)
+class ProductCut:
+    """How a product of some rows is cut into programs: blocks of rows, and `tiles`."""
+
+    row_block: int
+    is_wide: bool
+    tiles: Tiles
+
+    @classmethod
+    def of(cls, num_rows: int, tiles: Tiles) -> ProductCut:
+        """The cut for a number of rows; it changes no bit of a row."""
+        is_wide = num_rows > _FEW_ROWS
+        row_block = ROW_BLOCK if num_rows <= ROW_BLOCK else 2 * ROW_BLOCK
+        return cls(row_block, is_wide, tiles.wide if is_wide else tiles)
+
+    def grid(self, num_outputs: int, num_rows: int) -> tuple[int, int]:
+        """Programs by outputs and by rows."""
+        num_together = self.row_block * (WIDE_BLOCKS if self.is_wide else 1)
+        return triton.cdiv(num_outputs, self.tiles.column_block), triton.cdiv(num_rows, num_together)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How the product is compiled."""
+        return EXACT | {"num_warps": self.tiles.num_warps, "num_stages": self.tiles.num_stages}
+
+
 def run_product(weight: Weight, tiles: Tiles, x: Tensor, parts: Tensor) -> None:
     """`x @ weight.T` into `parts` [num_parts, num_rows, num_outputs]; x lies in whole blocks of rows."""
     num_rows = parts.shape[1]
-    row_block = _row_block(num_rows)
-    grid = (
-        triton.cdiv(weight.num_outputs, tiles.column_block),
-        triton.cdiv(num_rows, row_block),
-        parts.shape[0],
-    )
-    product.product[grid](
+    cut = ProductCut.of(num_rows, tiles)
+    product.product[(*cut.grid(weight.num_outputs, num_rows), parts.shape[0])](
         x, weight.levels, _scales(weight), parts, num_rows,
         weight.num_outputs, weight.num_inputs, weight.bits, tiles.part_inputs,
-        row_block, tiles.column_block, tiles.input_block, _packs(weight, x),
-        **product_options(tiles),
+        cut.row_block, cut.tiles.column_block, tiles.input_block, _packs(weight, x), cut.is_wide,
+        **cut.options,
     )  # fmt: skip
-
-
-def product_options(tiles: Tiles) -> dict[str, Any]:
-    """How a product of this cut is compiled."""
-    return EXACT | {"num_warps": tiles.num_warps, "num_stages": tiles.num_stages}
 
 
 def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result: Tensor) -> None:
     """`silu(x @ gate.T) * (x @ up.T)` into `result` [num_rows, num_outputs]."""
     num_rows = len(result)
-    row_block = _row_block(num_rows)
-    grid = (triton.cdiv(gate.num_outputs, tiles.column_block), triton.cdiv(num_rows, row_block))
-    product.gated_product[grid](
+    cut = ProductCut.of(num_rows, tiles)
+    product.gated_product[cut.grid(gate.num_outputs, num_rows)](
         x, gate.levels, _scales(gate), up.levels, _scales(up), result, num_rows,
         gate.num_outputs, gate.num_inputs, gate.bits,
-        row_block, tiles.column_block, tiles.input_block, _packs(gate, x),
-        **product_options(tiles),
+        cut.row_block, cut.tiles.column_block, tiles.input_block, _packs(gate, x), cut.is_wide,
+        **cut.options,
     )  # fmt: skip
 
 
@@ -201,10 +217,6 @@ def run_store_hidden(inputs: PassInputs, y: Tensor) -> None:
     """Keep y [num_rows, hidden_size] in the cache's hidden states."""
     size = y.shape[1]
     rows.store_hidden[(len(y),)](inputs.numbers, y, size, triton.next_power_of_2(size), **EXACT)
-
-
-def _row_block(num_rows: int) -> int:
-    return ROW_BLOCK if num_rows <= ROW_BLOCK else _WIDE_BLOCK
 
 
 def _packs(weight: Weight, x: Tensor) -> bool:

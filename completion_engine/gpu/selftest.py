@@ -23,7 +23,7 @@ from completion_engine.target_model.llama_family import rotate
 from completion_engine.target_model.ranking import rank_rows
 
 MAX_ERROR = 0.02  # relative, as a norm; bf16 explains less than half of it
-_WIDTHS = (16, 64)  # rows of a product, which are cut in blocks of two sizes
+_WIDTHS = (16, 64, 128)  # rows of a product: blocks of two sizes, and several blocks at once
 _START = 1000  # position of the rows that attend: they cross the end of a chunk of keys
 _TREE = (-1, 0, 0, 2, 2, 4, 1, 6, 3)
 _OUTPUTS_AT_ONCE = 16384  # outputs of a dense copy

@@ -6,7 +6,7 @@ in which order a row's sum runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -18,6 +18,7 @@ _INPUT_BLOCK = 128
 _COLUMN_BLOCKS = (128, 64, 32)
 # bytes of weights that a program loads at once, with 4 steps under way; to be measured too
 _STEP_BYTES = 8192
+_WIDE_COLUMNS = 64  # outputs of a program with many rows; more would not leave room for the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,14 @@ class Tiles:
     part_inputs: int
     num_warps: int = 4
     num_stages: int = 4
+
+    @property
+    def wide(self) -> Tiles:
+        """The cut for many rows, whose sums run in the same order.
+
+        A program then computes four blocks of rows, and reads a tile of weights once for all of them.
+        """
+        return replace(self, column_block=_WIDE_COLUMNS, num_warps=8, num_stages=3)
 
     def num_parts(self, num_inputs: int) -> int:
         """Parts of the sum over the inputs."""

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -18,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from completion_engine.gpu.kernels import attention, best, draft, product, rows, step
-from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, product_options
+from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, ProductCut
 from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
@@ -55,18 +56,18 @@ def jobs() -> list[Job]:
         for is_tree in (True, False)
     ]
     for bits, column_block in COLUMN_BLOCKS.items():
-        for row_block in (16, 32):
-            cut = CUT | {
+        for num_rows in (16, 32, 128):
+            cut = ProductCut.of(num_rows, replace(TILES, column_block=column_block))
+            constants = CUT | {
                 "bits": bits,
-                "row_block": row_block,
+                "row_block": cut.row_block,
                 "packs": bits == 4,
-                "column_block": column_block,
+                "column_block": cut.tiles.column_block,
+                "is_wide": cut.is_wide,
             }
-            options = product_options(TILES)
-            found.append(
-                (f"product {bits} {row_block}", product.product, cut | {"part_inputs": 1280}, options)
-            )
-            found.append((f"gated {bits} {row_block}", product.gated_product, cut, options))
+            parts = constants | {"part_inputs": 1280}
+            found.append((f"product {bits} {num_rows}", product.product, parts, cut.options))
+            found.append((f"gated {bits} {num_rows}", product.gated_product, constants, cut.options))
     hidden = {"hidden_size": 1536, "block": 2048}
     joined = {"num_heads": 12, "head_size": 128, "chunk": 256}
     moved = {"num_kv": 2, "head_size": 128, "num_layers": 28, "capacity": 8192, "num_rows": 16, "block": 128}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 CAPABILITIES = ("80", "90", "120")
-NUM_VARIANTS = 31
+NUM_VARIANTS = 37
 SHARED_BYTES = 99_000  # that one program may have on 8.6, 8.9 and 12.0, the least of all
 SPILLED_BYTES = 32
 ROOT = Path(__file__).parents[3]

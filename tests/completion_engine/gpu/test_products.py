@@ -24,8 +24,9 @@ def drawn(num_rows: int, num_columns: int, seed: int, device: torch.device, dtyp
 def product(weight: Weight, x: Tensor) -> Tensor:
     """The kernel's parts [num_parts, num_rows, num_outputs]; other rows fill the rows' last block."""
     from completion_engine.gpu import launch
+    from completion_engine.gpu.launch import WIDE_BLOCKS
 
-    block = 2 * ROW_BLOCK
+    block = 2 * ROW_BLOCK * (WIDE_BLOCKS if len(x) > 64 else 1)
     padded = torch.full((-(-len(x) // block) * block, x.shape[1]), 7.0, dtype=x.dtype, device=x.device)
     padded[: len(x)] = x
     size = (TILES.num_parts(weight.num_inputs), len(x), weight.num_outputs)
@@ -55,6 +56,25 @@ def test_a_row_has_the_same_bits_beside_any_others(
     together = product(weight, x)
     for first, end in ((0, 1), (5, 6), (3, 19), (38, 40)):
         assert torch.equal(product(weight, x[first:end]), together[:, first:end])
+
+
+@pytest.mark.parametrize("bits", KINDS)
+def test_a_row_of_a_long_prompt_has_the_bits_of_a_short_pass(
+    bits: Bits, device: torch.device, dtype: torch.dtype
+) -> None:
+    """Four blocks of rows read a tile of weights once; 130 rows end within the first of the next four."""
+    from completion_engine.gpu import launch
+
+    weights = [hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits, GROUP) for seed in (8, 9)]
+    x = drawn(130, NUM_INPUTS, 10, device, dtype)
+    together, padded = product(weights[0], x), torch.cat([x, x[:126]])
+    gated = torch.full((130, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
+    launch.run_gated_product(*weights, TILES, padded, gated)
+    for first, end in ((0, 16), (30, 62), (66, 130)):
+        assert torch.equal(product(weights[0], x[first:end]), together[:, first:end])
+        alone = torch.full((end - first, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
+        launch.run_gated_product(*weights, TILES, padded[first : first + 64].contiguous(), alone)
+        assert torch.equal(alone, gated[first:end])
 
 
 @pytest.mark.parametrize("bits", KINDS)
