@@ -1,0 +1,129 @@
+"""Captured work depends on its inputs alone: not on the order of programs, old memory or earlier runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
+from completion_engine.gpu.passes import PassShape
+from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.target_model.language_model import LanguageModel
+from tests.completion_engine.gpu.captured import (
+    buffers_of,
+    captured,
+    changed,
+    programs_shuffled,
+    snapshot,
+    spoil,
+)
+from tests.completion_engine.gpu.conftest import HAS_GPU
+
+pytestmark = pytest.mark.skipif(HAS_GPU, reason="the interpreter's order and memory are under test")
+PROMPT = [3, 14, 15, 9, 26, 5, 35, 8, 3, 14, 15, 9]
+TREE = [-1, 0, 0, 2, 2, 4]
+
+
+@pytest.fixture(scope="module")
+def loop(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
+    """Steps on the device that draft from a search and from text."""
+    from completion_engine.gpu.drafting.beam_search import BeamSearch
+    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.drafting.network import DeviceNetwork
+
+    network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
+    return DeviceLoop(decoder, BeamSearch(network, random_drafter.temperatures), target.vocab_size)
+
+
+@pytest.fixture
+def primed(target: LanguageModel) -> KVCache:
+    """A cache that holds all of the prompt but its last token."""
+    cache = KVCache(target.cache_shape)
+    target.forward(PROMPT[:-1], cache, 0)
+    cache.keep(PROMPT[:-1])
+    return cache
+
+
+def work_space(decoder: Any, loop: Any) -> list[torch.Tensor]:
+    """What passes and steps write before they read it."""
+    network, candidates, outcome = loop._search.network, loop._candidates, loop._outcome
+    ranking = outcome.ranking
+    return [
+        *decoder._arena._flat.values(),
+        candidates.tokens, candidates.parents, candidates.places, candidates.survivals, candidates.chances,
+        candidates.row_of, candidates.best, outcome.numbers, outcome.sources, outcome.places, outcome.chances,
+        outcome.matched, ranking.tops, ranking.totals, ranking.values, ranking.tokens,
+        loop._search._record.view(torch.int64), loop._after.inputs.numbers, loop._after.state,
+        network._inputs, network._gated, network._x, network._normed, network.states, network._queries,
+        network._result, network._flat, network.logits, *(part for _, part in buffers_of(network._partial)),
+    ]  # fmt: skip
+
+
+def passes_and_steps(target: LanguageModel, loop: Any, primed: KVCache) -> list[torch.Tensor]:
+    """What a tree, a chain and two steps leave: logits, the cache, tokens and their probabilities."""
+    found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
+    found.append(target.forward(PROMPT * 2, primed, 1).clone())
+    loop.begin(primed, PROMPT)
+    found += [torch.tensor([one.value for one in step.probabilities]) for step in (loop.step(), loop.step())]
+    loop._read_back.drop()
+    end = primed.num_cached + 3
+    return [*found, primed.keys[:, :, :end], primed.values[:, :, :end], primed.hidden[:end]]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_neither_the_order_of_programs_nor_old_memory_changes_a_bit(
+    seed: int, decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
+) -> None:
+    wanted = [part.clone() for part in passes_and_steps(target, loop, primed)]
+    spoil(*work_space(decoder, loop))
+    with programs_shuffled(seed) as launched:
+        found = passes_and_steps(target, loop, primed)
+    assert max(launched) > 16
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.isfinite(one).all()
+        assert torch.equal(one, other)
+
+
+@torch.inference_mode()
+def test_captured_work_leaves_the_same_buffers_however_often_it_runs(
+    decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
+) -> None:
+    """And asks torch for nothing that waits, allocates or copies from the host."""
+    buffers = decoder.buffers(PassShape(16, is_tree=True, wants_logits=True))
+    buffers.inputs.fill(PROMPT[-1:] * len(TREE), lay_out(TREE), primed)
+    works = {
+        "a pass": lambda: decoder.compute(buffers, wants_logits=True),
+        "a step": loop._work,
+        "a search": loop._search.compute,
+    }
+    loop.begin(primed, PROMPT)
+    loop._read_back.drop()
+    for name, work in works.items():
+        states = []
+        for _ in range(3):
+            with captured(), torch.inference_mode():
+                work()
+            states.append(snapshot(decoder, loop, {"keys": primed.keys, "values": primed.values}))
+        assert states[0].keys() == states[2].keys(), name
+        assert not changed(states[0], states[1]), name
+        assert not changed(states[1], states[2]), name
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: x.sum().item(),
+        lambda x: torch.zeros(3),
+        lambda x: x + 1,
+        lambda x: torch.tensor([1.0]),
+        lambda x: x[x > 0],
+    ],
+    ids=["waits", "makes a buffer", "makes a result", "copies from the host", "asks for a size"],
+)
+def test_what_cannot_be_captured_is_refused(work: Any, device: torch.device) -> None:
+    x = torch.ones(4)
+    with pytest.raises(AssertionError, match="captured work"), captured():
+        work(x)
