@@ -128,7 +128,7 @@ def part_of_product(
 
 @triton.jit
 def store_rows(result, value, row_at, columns, first_row, num_rows, num_outputs: tl.constexpr):
-    """Store a block of rows, of which some may be idle; `first_row` is that of the part."""
+    """Store the rows of a block that are in use; `first_row` is that of the part."""
     at = (first_row + row_at[:, None]).to(tl.int64) * num_outputs + columns[None, :]
     is_wanted = (row_at < num_rows)[:, None] & (columns < num_outputs)[None, :]
     tl.store(result + at, value.to(result.dtype.element_ty), mask=is_wanted)

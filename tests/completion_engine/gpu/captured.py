@@ -1,4 +1,4 @@
-"""What a captured graph must be like, checked without a GPU: fixed buffers, no order of programs, no host."""
+"""Checks of captured work without a GPU: random order of programs, spoiled memory, forbidden operations."""
 
 from __future__ import annotations
 
@@ -120,6 +120,6 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 @torch.inference_mode()
 def spoil(*buffers: Tensor) -> None:
-    """Fill work space with NaN, or with whole numbers that are no token."""
+    """Fill work space with NaN, or with an integer that is not a token."""
     for buffer in buffers:
         buffer.fill_(float("nan") if buffer.is_floating_point() else -(1 << 40))

@@ -20,7 +20,7 @@ def rows_with_ties(vocab_size: int, num_tokens: int, dtype: torch.dtype) -> torc
     """Few different logits, so that many are equal; both zeros; the padding is the largest."""
     generator = torch.Generator().manual_seed(vocab_size)
     logits = torch.randint(-6, 3, (NUM_ROWS, vocab_size), generator=generator).to(dtype)
-    logits[0, : num_tokens // 2] *= 0.0  # of both signs, and nothing larger beside them
+    logits[0, : num_tokens // 2] *= 0.0  # both zeros, which are equal
     logits[0, num_tokens // 2 :] = -1.0
     logits[1, num_tokens - 1] = 9.0
     logits[:, num_tokens:] = 50.0

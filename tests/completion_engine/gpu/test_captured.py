@@ -48,7 +48,7 @@ def primed(target: LanguageModel) -> KVCache:
 
 
 def work_space(decoder: Any, loop: Any) -> list[torch.Tensor]:
-    """What passes and steps write before they read it."""
+    """The buffers that passes and steps write before they read them."""
     network, candidates, outcome = loop._search.network, loop._candidates, loop._outcome
     ranking = outcome.ranking
     return [
@@ -63,7 +63,7 @@ def work_space(decoder: Any, loop: Any) -> list[torch.Tensor]:
 
 
 def passes_and_steps(target: LanguageModel, loop: Any, primed: KVCache) -> list[torch.Tensor]:
-    """What a tree, a chain and two steps leave: logits, the cache, tokens and their probabilities."""
+    """Run a tree, a chain and two steps; return logits, probabilities and the cache."""
     found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
     found.append(target.forward(PROMPT * 2, primed, 1).clone())
     loop.begin(primed, PROMPT)
