@@ -178,7 +178,8 @@ class _Judge:
         for other in self.catalogue:
             found = self.passes.get(other.id)
             if found is not None and other.id != spec.id:
-                yield found.ms * weight_bytes(spec, 0) / weight_bytes(other, 0)
+                bits = self.machine.weight_bits
+                yield found.ms * weight_bytes(spec, bits) / weight_bytes(other, bits)
 
     def _shortages(self, price: Price) -> Iterator[str]:
         machine = self.machine

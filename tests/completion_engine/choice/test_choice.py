@@ -221,3 +221,15 @@ def test_the_smallest_stays_beside_a_larger_one_where_memory_holds_both(
 def test_the_catalogue_says_what_a_price_needs() -> None:
     for known in CATALOGUE.values():
         assert not known.may_be_chosen or (known.num_packed_bytes and known.num_position_bytes), known.id
+
+
+@pytest.mark.parametrize(("weight_bits", "ratio"), [(0, 2.46), (8, 2.82), (16, 2.82)])
+def test_passes_of_another_model_are_scaled_by_the_bytes_that_are_read(
+    weight_bits: int, ratio: float
+) -> None:
+    """Packed as their files on a CPU; of equal width on a GPU."""
+    small, large = CATALOGUE["qwen2.5-coder-0.5b"], CATALOGUE["qwen2.5-coder-1.5b"]
+    machine = replace(ROOMY, weight_bits=weight_bits)
+    price = choose(machine, [small, large], {small.id: Passes(BUDGET_P95_MS, 1)}).next_up
+    assert price
+    assert price.p95_ms == pytest.approx(PASSES_AT_P95 * BUDGET_P95_MS * ratio, rel=0.01)

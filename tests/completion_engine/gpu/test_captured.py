@@ -73,13 +73,12 @@ def passes_and_steps(target: LanguageModel, loop: Any, primed: KVCache) -> list[
     return [*found, primed.keys[:, :, :end], primed.values[:, :, :end], primed.hidden[:end]]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 def test_neither_the_order_of_programs_nor_old_memory_changes_a_bit(
-    seed: int, decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
+    decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
 ) -> None:
     wanted = [part.clone() for part in passes_and_steps(target, loop, primed)]
     spoil(*work_space(decoder, loop))
-    with programs_shuffled(seed) as launched:
+    with programs_shuffled(seed=1) as launched:
         found = passes_and_steps(target, loop, primed)
     assert max(launched) > 16
     for one, other in zip(found, wanted, strict=True):

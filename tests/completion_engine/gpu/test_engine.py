@@ -47,38 +47,46 @@ def make_engine(
     return make
 
 
-def test_steps_on_the_device_change_no_text(make_engine: Callable[..., CompletionEngine]) -> None:
+@pytest.fixture(scope="module")
+def engines(make_engine: Callable[..., CompletionEngine]) -> tuple[CompletionEngine, CompletionEngine]:
+    """One that drafts by steps on the device, and one that drafts nothing."""
     drafted, plain = make_engine(), make_engine(drafters=())
     assert (drafted.describe()["plans"], plain.describe()["plans"]) == ("on the device", "on the host")
-    request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=12)
-    found, wanted = drafted.complete(request), plain.complete(request)
+    return drafted, plain
+
+
+Engines = tuple[CompletionEngine, CompletionEngine]
+
+
+def request(document: str, max_tokens: int, eagerness: float = 1.0) -> CompletionRequest:
+    """A request in a document of its own, so that nothing of another test is cached."""
+    return CompletionRequest(
+        PREFIX, "", "python", document, deadline_ms=0, max_tokens=max_tokens, eagerness=eagerness
+    )
+
+
+def test_steps_on_the_device_change_no_text(engines: Engines) -> None:
+    found, wanted = (engine.complete(request("a", 12)) for engine in engines)
     assert wanted.text
     assert found.text == wanted.text
     assert found.stats.num_drafted > 0
     assert found.stats.finish_reason == wanted.stats.finish_reason
 
 
-def test_an_unsure_text_ends_where_it_does_without_drafts(
-    make_engine: Callable[..., CompletionEngine],
-) -> None:
-    request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=12, eagerness=0.9)
-    found, wanted = (make_engine(**options).complete(request) for options in ({}, {"drafters": ()}))
+def test_an_unsure_text_ends_where_it_does_undrafted(engines: Engines) -> None:
+    found, wanted = (engine.complete(request("b", 12, 0.9)) for engine in engines)
     assert found.text == wanted.text
     assert found.stats.finish_reason == wanted.stats.finish_reason
     assert found.forecast == wanted.forecast
-    assert found.forecast is not None
     assert found.forecast.is_scored
     assert found.forecast.probabilities
 
 
-def test_work_ahead_goes_on_behind_them(make_engine: Callable[..., CompletionEngine]) -> None:
-    drafted, plain = make_engine(), make_engine(drafters=())
+def test_work_ahead_goes_on_behind_them(engines: Engines) -> None:
     texts = []
-    for engine in (drafted, plain):
-        request = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=4)
-        first = engine.complete(request)
+    for engine in engines:
+        first = engine.complete(request("c", 4))
         for _ in range(3):
             engine.idle(Cancellation())
-        longer = CompletionRequest(PREFIX, "", "python", deadline_ms=0, max_tokens=8)
-        texts.append((first.text, engine.complete(longer).text))
+        texts.append((first.text, engine.complete(request("c", 8)).text))
     assert texts[0] == texts[1]

@@ -183,8 +183,16 @@ def rows_of(case: Case) -> list[tuple[tuple[int, ...], int]]:
     return rows
 
 
-def test_the_likeliest_candidates_are_drafted(case: Case) -> None:
+def test_the_likeliest_candidates_are_drafted_and_true_ones_accepted(
+    case: Case, device: torch.device
+) -> None:
     run_draft(case)
+    check_draft(case)
+    check_accepted(case, device)
+
+
+def check_draft(case: Case) -> None:
+    """The rows are the likeliest of all candidates."""
     found = candidates(case.text, case.last, case.search)
     order = sorted(range(len(found)), key=lambda at: -found[at].survival)[: NUM_ROWS - 1]
     ways: dict[int, tuple[int, ...]] = {-1: (case.text[case.last],)}
@@ -194,10 +202,10 @@ def test_the_likeliest_candidates_are_drafted(case: Case) -> None:
     assert sorted(rows_of(case)) == sorted(wanted)
 
 
-def test_what_is_true_is_what_the_walk_accepts(case: Case, device: torch.device) -> None:
+def check_accepted(case: Case, device: torch.device) -> None:
+    """The true rows are those that a plain walk accepts, and what the next step starts from follows them."""
     from completion_engine.gpu import launch_step
 
-    run_draft(case)
     num_used = int(case.inputs.num_used)
     tokens, depths = case.inputs.tokens[:num_used].tolist(), case.inputs.depths.tolist()
     parents = [int(case.inputs.ancestors[row, depths[row] - 1]) if row else -1 for row in range(num_used)]

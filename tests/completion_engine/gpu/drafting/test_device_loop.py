@@ -170,6 +170,7 @@ def test_a_span_that_agrees_is_accepted_and_told_of(
     assert len(strides) < len(path) - len(PROMPT)
 
 
+@pytest.mark.parametrize("loop", ["both"], indirect=True)
 def test_a_new_run_gives_up_the_one_before(
     loop: Any, primed: Prime, alone: tuple[list[int], KVCache]
 ) -> None:
@@ -295,6 +296,7 @@ def test_its_parts_are_measured(
     assert cache.tokens == PROMPT[:-1]
 
 
+@pytest.mark.parametrize("loop", ["both"], indirect=True)
 def test_there_is_no_step_without_a_state_or_without_room(loop: Any, target: LanguageModel) -> None:
     cache = KVCache(target.cache_shape)
     assert not loop.can_step(cache)
