@@ -6,15 +6,21 @@ one number at a time, next to nothing spilled.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None,
+    reason="triton is not installed: the GPU kernels are NOT compiled",
+)
 CAPABILITIES = ("80", "90", "120")
 NUM_VARIANTS = 37
 SHARED_BYTES = 99_000  # that one program may have on 8.6, 8.9 and 12.0, the least of all
@@ -22,10 +28,16 @@ SPILLED_BYTES = 32
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None,
-    reason="triton is not installed: the GPU kernels are NOT compiled",
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "requirements-torch.lock", "requirements-test.lock", "docs/gpu.md"]
 )
+def test_one_version_of_triton_is_named_everywhere(name: str) -> None:
+    """The one that compiles and interprets the kernels in these tests."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = set(re.findall(r"\btriton(?:==| )(\d+\.\d+(?:\.\d+)?)", text, re.IGNORECASE))
+    assert found == {importlib.metadata.version("triton")}
+
+
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_kernels_compile_for_gpus_that_are_not_here(tmp_path: Path, capability: str) -> None:
     compiler = str(Path(__file__).with_name("compile_kernels.py"))
