@@ -227,7 +227,7 @@ def test_the_catalogue_says_what_a_price_needs() -> None:
 def test_passes_of_another_model_are_scaled_by_the_bytes_that_are_read(
     weight_bits: int, ratio: float
 ) -> None:
-    """Packed as their files on a CPU; of equal width on a GPU."""
+    """A CPU packs weights as their files say; a GPU holds all in the same width."""
     small, large = CATALOGUE["qwen2.5-coder-0.5b"], CATALOGUE["qwen2.5-coder-1.5b"]
     machine = replace(ROOMY, weight_bits=weight_bits)
     price = choose(machine, [small, large], {small.id: Passes(BUDGET_P95_MS, 1)}).next_up
