@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from completion_engine.errors import DataError, MachineError
-from lsp_server.protocol.framing import METHOD_NOT_FOUND, Message, ResponseError, encode, read_message
+from lsp_server.protocol.framing import (
+    METHOD_NOT_FOUND,
+    OWN_CLIENT,
+    Message,
+    ResponseError,
+    encode,
+    read_message,
+)
 from lsp_server.workspace.documents import PositionEncoding
 
 _NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
@@ -111,7 +118,7 @@ class LanguageClient:
         encodings = list(dict.fromkeys((position_encoding, "utf-16")))
         params = {
             "processId": os.getpid(),
-            "clientInfo": {"name": "slipstream-client"},
+            "clientInfo": {"name": OWN_CLIENT},
             "rootUri": root.as_uri() if root else None,
             "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}] if root else None,
             "capabilities": {

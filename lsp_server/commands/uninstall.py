@@ -25,6 +25,7 @@ from lsp_server.sharing import address
 from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.settings_file import user_file
+from lsp_server.workspace.usage_by_day import usage_path
 from ngram_cache.saved_index import saved_in
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -92,6 +93,7 @@ def _stored(environment: Mapping[str, str]) -> Iterator[Stored]:
         for path in saved_in(Path(named)):
             yield Stored(path, "an index", Path(named))
     yield Stored(log_path().parent, "logs")
+    yield Stored(usage_path(), "statistics by day")
     yield Stored(user_file(), "your settings")
     for folder in address.folders(environment):
         yield Stored(folder, "the socket of the shared process")

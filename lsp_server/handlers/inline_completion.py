@@ -144,7 +144,7 @@ async def _complete(
 def _measure(
     server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
 ) -> None:
-    server.session.measurements.response_ms.append(response_ms)
+    server.session.measurements.add_response(response_ms)
     if offers:
         best = offers[0]
         server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)

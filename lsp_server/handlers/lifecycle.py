@@ -10,6 +10,7 @@ from pygls.exceptions import JsonRpcException
 
 from lsp_server.handlers import configuration, files, workspace_folders
 from lsp_server.handlers.inline_completion import completion
+from lsp_server.protocol.framing import OWN_CLIENT
 from lsp_server.protocol.server import SlipstreamServer
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     session = server.session
     if params.process_id is not None:
         server.watch_client(params.process_id)
+    if params.client_info is not None and params.client_info.name != OWN_CLIENT:
+        server.keep_usage()
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
     workspace_folders.change_folders(server, workspace_folders.initial_folders(params))
     options = configuration.section_of(params.initialization_options)

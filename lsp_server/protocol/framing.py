@@ -16,6 +16,9 @@ Message = dict[str, Any]
 METHOD_NOT_FOUND = -32601
 REQUEST_CANCELLED = -32800
 
+# The name that the command line's own client gives itself; what a script types is not counted as usage.
+OWN_CLIENT = "slipstream-client"
+
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 MAX_HEADER_BYTES = 4096
 

@@ -37,6 +37,7 @@ from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs, ContextWish, PrefetchTimer
 from lsp_server.workspace.session import Session
+from lsp_server.workspace.usage_by_day import UsageByDay, UsageRecorder, usage_path
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class SlipstreamServer(LanguageServer):
     indexes: FolderIndexes
     contexts: ContextJobs
     open_files: OpenFiles
+    usage: UsageRecorder | None = None
     has_ended = False
     has_stopped = False
 
@@ -77,6 +79,7 @@ class SlipstreamServer(LanguageServer):
         self._unfinished: list[Awaitable[None]] = []
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
+        self._recording: asyncio.Task[None] | None = None
         self.readings = FolderReadings()
         self.leave_rules = LeaveRules()
         self.prefetch_timer = PrefetchTimer()
@@ -119,6 +122,12 @@ class SlipstreamServer(LanguageServer):
         client = ClientProcess.find(pid)
         if client is not None and self._watch is None:
             self._watch = asyncio.create_task(self._hang_up_after(client))
+
+    def keep_usage(self) -> None:
+        """Keep this editor's statistics by day."""
+        if self.usage is None:
+            self.usage = UsageRecorder(self.session.measurements.usage, UsageByDay(usage_path()))
+            self._recording = asyncio.create_task(self.usage.run())
 
     async def _hang_up_after(self, client: ClientProcess) -> None:
         await client.wait()
@@ -283,5 +292,8 @@ class SlipstreamServer(LanguageServer):
         for uri in self.session.documents:
             self.scheduler.forget(self.session.document_key(uri))
         self.scheduler.close()
+        if self.usage is not None and self._recording is not None:
+            self._recording.cancel()
+            await self.usage.record()
         has_ended = await on_own_thread(self.contexts.stop)
         self.has_stopped = await on_own_thread(self.indexes.stop) and has_ended

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from completion_engine.request import STAGES, CompletionStats
+from lsp_server.workspace.usage_by_day import bucket_of, source_count
 from ngram_cache.redaction import blank_secrets
 
 # Percentiles cover this number of last completions, and the list of latencies this number.
@@ -70,6 +71,7 @@ class Measurements:
     accepted_by_source: Counter[str] = field(default_factory=Counter)
     stages_ms: dict[str, deque[float]] = field(default_factory=lambda: {stage: _recent() for stage in STAGES})
     response_ms: deque[float] = field(default_factory=_recent)
+    response_buckets: Counter[str] = field(default_factory=Counter)
     change_ms: deque[float] = field(default_factory=_recent)
     cancel_to_idle_ms: deque[float] = field(default_factory=_recent)
     edit_ms: deque[float] = field(default_factory=_recent)
@@ -84,6 +86,19 @@ class Measurements:
         for name in ("num_prompt_tokens", "num_cached_tokens"):
             self.tokens[name] += getattr(stats, name)
         self.accepted_by_source.update(stats.accepted_by_source)
+
+    def add_response(self, ms: float) -> None:
+        """Count the time from a request to its answer."""
+        self.response_ms.append(ms)
+        self.response_buckets[bucket_of(ms)] += 1
+
+    def usage(self) -> Counter[str]:
+        """The counts that are kept by day. In each pass the target writes one token itself."""
+        counts = Counter({name: getattr(self, name) for name in _KEPT_BY_DAY})
+        counts.update(self.response_buckets)
+        counts.update({source_count(source): number for source, number in self.accepted_by_source.items()})
+        counts[source_count("target")] += self.tokens["num_forwards"]
+        return counts
 
     def add_cancellation(self, ms: float) -> None:
         """Count the time from a cancellation to the moment the engine was free again."""
@@ -117,6 +132,7 @@ class Measurements:
         }
 
 
+_KEPT_BY_DAY = ("num_answered", "num_accepted", "num_partially_accepted", "num_accepted_chars")
 _COUNTERS = tuple(name for name in Measurements.__dataclass_fields__ if name.startswith("num_"))
 
 

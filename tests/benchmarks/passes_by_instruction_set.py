@@ -1,8 +1,10 @@
-"""Measures products and passes by instruction set: processor time of one thread, trees in turn.
+"""Measures products and passes by instruction set: time of one thread or several, trees in turn.
 
 Run as `python -m tests.benchmarks.passes_by_instruction_set [OTHER_TREE ...]`: prints a column for this tree
 and one for each other, a checkout with the same module names. `--as AVX2` compiles as for a processor that
-has no wider instructions, `--as AVX-VNNI` as for one that has that too. Owns this one measurement.
+has no wider instructions, `--as AVX-VNNI` as for one that has that too. The time of one thread is the
+processor time that it used. With `--threads 2`, times are those of the clock, which other programs lengthen.
+Owns this one measurement.
 """
 
 from __future__ import annotations
@@ -70,11 +72,11 @@ def forced(instruction_set: str | None) -> dict[str, str]:
 class Worker:
     """A process that measures one tree."""
 
-    def __init__(self, tree: Path, environment: dict[str, str]) -> None:
+    def __init__(self, tree: Path, environment: dict[str, str], num_threads: int) -> None:
         self.tree = tree
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).resolve()), "--worker"],
-            env={**os.environ, **environment, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"},
+            [sys.executable, "-P", str(Path(__file__).resolve()), "--worker", "--threads", str(num_threads)],
+            env={**os.environ, **environment, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": str(num_threads)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -93,28 +95,28 @@ class Worker:
         self._process.communicate()
 
 
-def times_of(run: Callable[[], object], num_times: int, unit_s: float) -> list[float]:
-    """This thread's own time, after a first run that makes things ready."""
-    run()
-    found = []
-    for _ in range(num_times):
-        begin = time.thread_time()
-        run()
-        found.append((time.thread_time() - begin) / unit_s)
-    return found
-
-
 class Measurement:
     """What a worker measures; imports the tree that is first on the path."""
 
-    def __init__(self) -> None:
+    def __init__(self, num_threads: int) -> None:
         from completion_engine.target_model.threads import use_threads
 
-        use_threads(1)
+        use_threads(num_threads)
+        self._clock = time.thread_time if num_threads == 1 else time.perf_counter
         self._model: Any = None
 
     def __call__(self, kind: str, bits: int, rows: int) -> list[float]:
         return self._product(bits, rows) if kind == "product" else self._pass(rows, kind == "pass")
+
+    def _times(self, run: Callable[[], object], num_times: int, unit_s: float) -> list[float]:
+        """Times of some runs, after a first one that makes things ready."""
+        run()
+        found = []
+        for _ in range(num_times):
+            begin = self._clock()
+            run()
+            found.append((self._clock() - begin) / unit_s)
+        return found
 
     def _product(self, bits: int, num_rows: int) -> list[float]:
         """Nanoseconds for 32 inputs and 16 outputs; weights lie in the second cache."""
@@ -139,7 +141,7 @@ class Measurement:
                 step.task[0] = 0
                 step.kernel.run(step.task)
 
-        return times_of(run, 12, 1e-9 * 10 * num_tiles * num_blocks)
+        return self._times(run, 12, 1e-9 * 10 * num_tiles * num_blocks)
 
     def _pass(self, num_rows: int, has_logits: bool) -> list[float]:
         """Milliseconds of a whole pass of the default model."""
@@ -147,7 +149,7 @@ class Measurement:
             self._model = self._loaded()
         model, cache, tokens = self._model
         new = tokens[NUM_KEYS : NUM_KEYS + num_rows]
-        return times_of(lambda: model.forward(new, cache, num_rows if has_logits else 0), 5, 1e-3)
+        return self._times(lambda: model.forward(new, cache, num_rows if has_logits else 0), 5, 1e-3)
 
     def _loaded(self) -> tuple[Any, Any, list[int]]:
         from completion_engine.config import DEFAULT_TARGET
@@ -169,9 +171,9 @@ class Measurement:
         return model, cache, tokens
 
 
-def work() -> None:
+def work(num_threads: int) -> None:
     """Answer the questions on standard input."""
-    measurement = Measurement()
+    measurement = Measurement(num_threads)
     for line in sys.stdin:
         print(json.dumps(measurement(*json.loads(line))), flush=True)  # noqa: T201 - a command speaks
 
@@ -182,13 +184,14 @@ def main() -> None:
     parser.add_argument("--as", dest="instruction_set", choices=_ADDED, help="instead of the processor's own")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("product", "pass", "prefill"))
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--worker", action="store_true")
     options = parser.parse_args()
     if options.worker:
-        work()
+        work(options.threads)
         return
     environment = forced(options.instruction_set)
-    workers = [Worker(tree.resolve(), environment) for tree in (ROOT, *options.trees)]
+    workers = [Worker(tree.resolve(), environment, options.threads) for tree in (ROOT, *options.trees)]
     wanted = [what for what in measured() if options.only in (None, what[0])]
     found: dict[Any, list[float]] = {(worker, what): [] for worker in workers for what in wanted}
     for _ in range(options.rounds):

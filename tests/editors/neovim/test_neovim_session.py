@@ -196,7 +196,7 @@ def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> 
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = "\n".join(editor.lines())
     assert page.startswith("ready")
-    for part in ("answer", "verify", "requested", "per pass", "Index"):
+    for part in ("answer", "verify", "requested", "per pass", "Usage", "keys saved", "Index"):
         assert part in page
 
 

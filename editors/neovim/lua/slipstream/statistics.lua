@@ -59,6 +59,53 @@ local function add_counts(page, stats)
   end
 end
 
+---@param counts table<string, integer>
+---@param name string
+local function share(counts, name)
+  local total = 0
+  for _, number in pairs(counts) do
+    total = total + number
+  end
+  return total > 0 and ('%.0f %%'):format(100 * (counts[name] or 0) / total) or '–'
+end
+
+--- Today and the last seven days, over all of this user's editors.
+---@param page slipstream.Page
+---@param stats table
+local function add_usage(page, stats)
+  local usage = stats.usage
+  if type(usage) ~= 'table' then
+    return
+  end
+  local function row(name, figure)
+    local cells = vim.tbl_map(function(days)
+      local text = tostring(figure(days))
+      return (' '):rep(10 - vim.fn.strdisplaywidth(text)) .. text
+    end, { usage.today, usage.week })
+    page:line(('  %-36s%s'):format(name, table.concat(cells)))
+  end
+  local function ms(name)
+    return function(days)
+      return type(days[name]) == 'number' and ('%.0f ms'):format(days[name]) or '–'
+    end
+  end
+  page:line():line('Usage                                      today    7 days', 'SlipstreamTitle')
+  row('keys saved', function(days)
+    return days.num_keys_saved
+  end)
+  row('suggestions accepted', function(days)
+    return days.num_accepted
+  end)
+  row('response time, median', ms('p50_ms'))
+  row('response time, 95th percentile', ms('p95_ms'))
+  for source in vim.spairs(usage.week.tokens_by_source) do
+    row('tokens from ' .. (stats.texts.sources[source] or source), function(days)
+      return share(days.tokens_by_source, source)
+    end)
+  end
+  page:line(('  Kept on this machine for 31 days. To clear it, delete %s.'):format(usage.path))
+end
+
 ---@param page slipstream.Page
 ---@param stats table
 local function add_index(page, stats)
@@ -101,6 +148,7 @@ function M.page(stats)
   add_target(page, stats)
   add_latencies(page, stats)
   add_counts(page, stats)
+  add_usage(page, stats)
   add_index(page, stats)
   return page
 end

@@ -1,6 +1,6 @@
 // Owns the figures and tables of the page.
-import { count, numbered, share, tokensPerPass } from "../figures";
-import type { Stats } from "../protocol";
+import { count, milliseconds, numbered, share, tokensPerPass } from "../figures";
+import type { Stats, Usage } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
 /** The figures that matter most, large. */
@@ -21,6 +21,34 @@ export function summary(stats: Stats): Node {
   const facts = ["target", "device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
   const lines = [facts.join(" · "), ...choice(engine), ...rung(engine)];
   return element("div", {}, ...lines.map((line) => element("p", { class: "quiet" }, line)), list);
+}
+
+/** Today and the last seven days, over all windows. */
+export function usage(stats: Stats): Node | undefined {
+  if (!stats.usage) {
+    return undefined;
+  }
+  const { today, week, path } = stats.usage;
+  const sources = Object.keys(week.tokens_by_source).sort((a, b) => (week.tokens_by_source[b] ?? 0) - (week.tokens_by_source[a] ?? 0));
+  const ms = (value: number | null): string => (value === null ? "–" : milliseconds(value));
+  const rows: [string, (days: Usage) => string][] = [
+    ["Keys saved", (days) => count(days.num_keys_saved)],
+    ["Suggestions accepted", (days) => count(days.num_accepted)],
+    ["Response time, median", (days) => ms(days.p50_ms)],
+    ["Response time, 95th percentile", (days) => ms(days.p95_ms)],
+    ...sources.map((source): [string, (days: Usage) => string] => [
+      `Tokens from ${stats.texts.sources[source] ?? source}`,
+      (days) => share(days.tokens_by_source[source] ?? 0, sum(days.tokens_by_source)),
+    ]),
+  ];
+  const head = ["", "Today", "7 days"].map((name) => element("th", { scope: "col" }, name));
+  const body = rows.map(([name, figure]) => element("tr", {}, element("th", { scope: "row" }, name), cell(figure(today)), cell(figure(week))));
+  const table = element("table", { class: "narrow" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
+  return section("Today and this week", table, element("p", { class: "quiet" }, `Kept on this machine for 31 days. To clear it, delete ${path}.`));
+}
+
+function sum(counts: Stats["counters"]): number {
+  return Object.values(counts).reduce((total, number) => total + number, 0);
 }
 
 /** With the target `auto`: the reason for the model, the current step, and the cost of the next larger one. */

@@ -3,7 +3,7 @@ import type { FromPage, PageState, ToPage } from "../statisticsPage";
 import type { Stats } from "../protocol";
 import { latency } from "./latency";
 import { element } from "./elements";
-import { bySource, indexes, reasons, summary } from "./sections";
+import { bySource, indexes, reasons, summary, usage } from "./sections";
 import { suggestion } from "./suggestion";
 
 interface VsCode {
@@ -37,6 +37,7 @@ function draw(state: PageState): void {
 function figures(state: PageState, stats: Stats): Node[] {
   return [
     summary(stats),
+    usage(stats),
     suggestion(stats, state.pieces, (piece) => {
       editor.postMessage({ type: "open", piece });
     }),

@@ -1,0 +1,186 @@
+"""What suggestions saved this user, by day: one small database that all servers of the user add to.
+
+It holds counts only, on this machine only, for 31 days. Deleting the file clears it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from lsp_server.sharing.supervision import on_own_thread
+
+logger = logging.getLogger(__name__)
+
+NUM_DAYS = 31
+# Response times are counted in buckets; each ends 19 % above the one before, the last at 27 s.
+_BUCKETS_PER_OCTAVE, _NUM_BUCKETS = 4, 60
+_RESPONSE = "response_bucket_"
+_SOURCE = "source_"
+_MAX_WAIT_S = 1.0
+_PAUSE_S = 60.0
+_SCHEMA = "CREATE TABLE IF NOT EXISTS counts (day TEXT, name TEXT, number INTEGER, PRIMARY KEY (day, name))"
+_ADD = "INSERT INTO counts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = number + excluded.number"
+
+
+def usage_path() -> Path:
+    """The file of this user."""
+    return platformdirs.user_state_path("slipstream", appauthor=False) / "usage.sqlite3"
+
+
+class UsageByDay:
+    """Adds counts to a day and sums days. The file is open only during a call.
+
+    Calls block, up to a second while another server writes: do not call them on the event loop. They raise
+    OSError or sqlite3.Error where the file cannot be used. A damaged file is replaced by a new one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, day: date, counts: Mapping[str, int]) -> None:
+        """Add to the counts of a day, and delete days that are too old."""
+        oldest = day - timedelta(days=NUM_DAYS - 1)
+        with self._opened() as database:
+            rows = [(day.isoformat(), name, number) for name, number in counts.items()]
+            database.executemany(_ADD, rows)
+            database.execute("DELETE FROM counts WHERE day < ?", (oldest.isoformat(),))
+
+    def since(self, day: date) -> Counter[str]:
+        """The sums of all days from this one on."""
+        if not self.path.exists():
+            return Counter()
+        with self._opened() as database:
+            query = "SELECT name, SUM(number) FROM counts WHERE day >= ? GROUP BY name"
+            return Counter(dict(database.execute(query, (day.isoformat(),)).fetchall()))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose changes are committed at the end of the block."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(self._connect()) as database, database:
+            yield database
+
+    def _connect(self) -> sqlite3.Connection:
+        for is_last_try in (False, True):
+            database = sqlite3.connect(self.path, timeout=_MAX_WAIT_S)
+            try:
+                database.execute(_SCHEMA)
+            except sqlite3.OperationalError:  # busy, full or not writable: the file itself may be in order
+                database.close()
+                raise
+            except sqlite3.DatabaseError:
+                database.close()
+                if is_last_try:
+                    raise
+                self.path.unlink()
+            else:
+                return database
+        raise AssertionError("the loop returns or raises")
+
+
+class UsageRecorder:
+    """Records what a growing total gained since the last time, without making the event loop wait for a disk.
+
+    `total` returns all counts of this server so far.
+    """
+
+    def __init__(self, total: Callable[[], Counter[str]], usage: UsageByDay) -> None:
+        self._total = total
+        self._usage = usage
+        self._recorded: Counter[str] = Counter()
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Record once a minute until cancelled."""
+        while True:
+            await asyncio.sleep(_PAUSE_S)
+            await self.record()
+
+    async def record(self) -> None:
+        """Record what is new; counts that cannot be written are kept for the next time."""
+        async with self._lock:
+            total = self._total()
+            if new := total - self._recorded:
+                with _logged():
+                    await self._within(self._usage.add, date.today(), new)
+                    self._recorded = total
+
+    async def summaries(self) -> dict[str, Any] | None:
+        """Today and the last seven days as plain JSON values, and the file; None where it cannot be read."""
+        await self.record()
+        today = date.today()
+        with _logged():
+            counts = [await self._within(self._usage.since, today - timedelta(days=days)) for days in (0, 6)]
+            return {
+                "today": summary(counts[0]),
+                "week": summary(counts[1]),
+                "path": str(self._usage.path),
+            }
+        return None
+
+    async def _within(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Its result; raises TimeoutError where the disk does not answer."""
+        return await asyncio.wait_for(on_own_thread(function, *arguments), 2 * _MAX_WAIT_S)
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """Statistics that cannot be kept are no reason to fail."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, TimeoutError) as error:
+        logger.warning("The statistics by day could not be used: %s", error)
+
+
+def bucket_of(response_ms: float) -> str:
+    """The name of the count that a response time belongs to."""
+    number = math.ceil(_BUCKETS_PER_OCTAVE * math.log2(max(response_ms, 1.0)))
+    return f"{_RESPONSE}{min(number, _NUM_BUCKETS - 1):02d}"
+
+
+def source_count(source: str) -> str:
+    """The name of the count of tokens from a source."""
+    return f"{_SOURCE}{source}"
+
+
+def summary(counts: Mapping[str, int]) -> dict[str, Any]:
+    """What a person reads of the counts of some days, as plain JSON values.
+
+    A key is saved for each accepted character, less one for each acceptance. Times are the upper ends of
+    their buckets, None without a response.
+    """
+    num_acceptances = counts.get("num_accepted", 0) + counts.get("num_partially_accepted", 0)
+    buckets = sorted((int(name.removeprefix(_RESPONSE)), number) for name, number in _of(counts, _RESPONSE))
+    return {
+        "num_keys_saved": max(0, counts.get("num_accepted_chars", 0) - num_acceptances),
+        "num_accepted": num_acceptances,
+        "num_answered": counts.get("num_answered", 0),
+        "p50_ms": _percentile(buckets, 0.5),
+        "p95_ms": _percentile(buckets, 0.95),
+        "tokens_by_source": {name.removeprefix(_SOURCE): number for name, number in _of(counts, _SOURCE)},
+    }
+
+
+def _of(counts: Mapping[str, int], kind: str) -> Iterator[tuple[str, int]]:
+    return ((name, number) for name, number in counts.items() if name.startswith(kind))
+
+
+def _percentile(buckets: list[tuple[int, int]], share: float) -> float | None:
+    """The upper end of the bucket that holds it."""
+    rank = math.floor(share * sum(number for _, number in buckets))
+    for bucket, number in buckets:
+        if rank < number:
+            return round(2 ** (bucket / _BUCKETS_PER_OCTAVE), 1)
+        rank -= number
+    return None
