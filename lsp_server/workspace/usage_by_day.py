@@ -42,7 +42,8 @@ class UsageByDay:
     """Adds counts to a day and sums days. The file is open only during a call.
 
     Calls block, up to a second while another server writes: do not call them on the event loop. They raise
-    OSError or sqlite3.Error where the file cannot be used. A damaged file is replaced by a new one.
+    OSError or sqlite3.Error where the file cannot be used or stays busy; then nothing was added. A damaged
+    file is replaced by a new one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,6 +76,7 @@ class UsageByDay:
         for is_last_try in (False, True):
             database = sqlite3.connect(self.path, timeout=_MAX_WAIT_S)
             try:
+                database.execute("PRAGMA synchronous = OFF")  # a lost minute of counts is no harm
                 database.execute(_SCHEMA)
             except sqlite3.OperationalError:  # busy, full or not writable: the file itself may be in order
                 database.close()

@@ -34,7 +34,7 @@ NEVERTHELESS = (
     "completion_engine/cpu/kernels/kernel_cache.py",
 )
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_CODE = re.compile(r"^(?:def|import|from|class) |\n|\$\d|%\(|^\w+ \| \w+$")
+_CODE = re.compile(r"^(?:def|import|from|class|CREATE|DELETE|INSERT|PRAGMA|SELECT) |\n|\$\d|%\(|^\w+ \| \w+$")
 _SILENT_OWNERS = {"logger", "logging", "re", "warnings"}
 _SILENT_KEYWORDS = {"name", "metavar", "rich_help_panel"}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
@@ -36,7 +38,9 @@ def test_servers_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> Non
     path = tmp_path / "usage.sqlite3"
 
     def add(_: int) -> None:
-        UsageByDay(path).add(DAY, {"num_accepted": 1})
+        while True:
+            with contextlib.suppress(sqlite3.OperationalError):  # busy: as a recorder does, try again later
+                return UsageByDay(path).add(DAY, {"num_accepted": 1})
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(add, range(40)))
