@@ -16,7 +16,7 @@ Message = dict[str, Any]
 METHOD_NOT_FOUND = -32601
 REQUEST_CANCELLED = -32800
 
-# The name that the command line's own client gives itself; what a script types is not counted as usage.
+# The name that the command line's own client gives itself; typing by a script is not counted as usage.
 OWN_CLIENT = "slipstream-client"
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What suggestions saved this user, by day: one small database that all servers of the user add to.
+"""The savings of one user by day: one small database that all servers of the user add to.
 
 It holds counts only, on this machine only, for 31 days. Deleting the file clears it.
 """
@@ -76,7 +76,7 @@ class UsageByDay:
         for is_last_try in (False, True):
             database = sqlite3.connect(self.path, timeout=_MAX_WAIT_S)
             try:
-                database.execute("PRAGMA synchronous = OFF")  # a lost minute of counts is no harm
+                database.execute("PRAGMA synchronous = OFF")  # losing a minute of counts does not matter
                 database.execute(_SCHEMA)
             except sqlite3.OperationalError:  # busy, full or not writable: the file itself may be in order
                 database.close()
@@ -138,7 +138,7 @@ class UsageRecorder:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
-    """Statistics that cannot be kept are no reason to fail."""
+    """Log errors of the statistics file: a server works without statistics."""
     try:
         yield
     except (OSError, sqlite3.Error, TimeoutError) as error:
@@ -157,7 +157,7 @@ def source_count(source: str) -> str:
 
 
 def summary(counts: Mapping[str, int]) -> dict[str, Any]:
-    """What a person reads of the counts of some days, as plain JSON values.
+    """The figures of some days for a person, as plain JSON values.
 
     A key is saved for each accepted character, less one for each acceptance. Times are the upper ends of
     their buckets, None without a response.

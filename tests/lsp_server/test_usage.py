@@ -1,4 +1,4 @@
-"""Statistics by day over the wire: what one editor saved is there in the next, and scripts do not count."""
+"""Statistics by day over the wire: the next editor shows what was saved before, and scripts do not count."""
 
 from __future__ import annotations
 

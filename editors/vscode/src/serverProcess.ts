@@ -45,9 +45,9 @@ export class ServerProcess {
     });
   }
 
-  /** Its exit code or signal, and its last lines. */
+  /** Its exit code or signal, and its last lines, as a part of a sentence. */
   get lastWords(): string {
-    const words = this.lines.join("\n").trim();
+    const words = this.lines.join("\n").trim().replace(/\.$/, "");
     return `${this.exit ?? "its streams closed"}${words === "" ? "" : `: ${words}`}`;
   }
 
