@@ -45,7 +45,9 @@ def repeated_lines(region: CursorRegion, reading: Reading) -> Fire | None:
             span = lines[-period * NUM_CYCLES :]
             is_cycle = len(span) == period * NUM_CYCLES and span[period:] == span[:-period]
             if is_cycle and any(map(is_telling, span)):
-                return Fire(line.end + 1, ends[-(NUM_CYCLES - 1) * period - 1], "repeated-lines")
+                keep = ends[-(NUM_CYCLES - 1) * period - 1]
+                start = 0 if len(ends) <= NUM_CYCLES * period else ends[-NUM_CYCLES * period - 1]
+                return Fire(line.end + 1, _before_open(reading, start, keep), "repeated-lines")
         masked = [_NUMBERS.sub("0", text) for text in lines[-NUM_NUMBERED:]]
         if len(masked) == NUM_NUMBERED and len(set(masked)) == 1 and not _is_numbered(region, masked[0]):
             return Fire(line.end + 1, ends[-NUM_NUMBERED], "repeated-lines")
@@ -109,13 +111,11 @@ def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _before_open(reading: Reading, start: int, end: int) -> int:
-    """Return the characters before the first bracket that the text from `start` to `end` leaves open; else
-    `end`.
-    """
-    opened = [e.entry for e in reading.events if e.kind == "open" and e.entry and start <= e.start < end]
+    """Return `end`; if the round from `start` to it opens a bracket each time, the end of what opens none."""
+    opened = [e.entry for e in reading.events if e.kind == "open" and e.entry and e.start < end]
     closed = {e.entry for e in reading.events if e.kind == "close" and e.end <= end}
-    first = next((entry.start for entry in opened if entry not in closed and entry.is_bracket), -1)
-    return end if first < 0 else len(reading.text[:first].rstrip())
+    left = [entry.start for entry in opened if entry.is_bracket and entry not in closed]
+    return end if not left or left[-1] < start else len(reading.text[: left[0]].rstrip())
 
 
 def _may_be_ruler(region: CursorRegion, text: str, end: int) -> bool:

@@ -68,6 +68,7 @@ CASES: list[Case] = [
     ),
     # A circle of signs in a comment, and one that opens a bracket each time.
     ("ruby", "puts a.‸\n", "chars # " + "? " * 60, "puts a.chars\n"),
+    ("bat", "if errorleve‸\n", "l 1 (\n" + "  echo (\n" * 9, "if errorlevel 1\n"),
     ("nix", "b = ‸;\n", "c { a = 1; src = " * 12, "b = c;\n"),
     ("typst", "It's *‸* here\n", "***** " + "****** " * 20, "It's ** here\n"),
     # A second step of indentation where the document has none yet.
