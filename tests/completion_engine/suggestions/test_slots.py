@@ -49,7 +49,7 @@ CASES: list[Case] = [
         "let Some(a) = b.next() else { return };\n",
     ),
     ("c", "int a = ‸ // two\n", "2;\n", "int a = 2; // two\n"),
-    # A semicolon before a comment is the one that stands there.
+    # A semicolon before a comment replaces the one after the cursor.
     ("javascript", "const a = ‸;\n", "2; // fixed\n", "const a = 2; // fixed\n"),
     ("mdx", "export const a = ‸;\n\nB\n", "2; // fixed\n", "export const a = 2; // fixed\n\nB\n"),
     # Code within text ends with its line.
