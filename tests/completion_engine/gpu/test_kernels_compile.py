@@ -57,3 +57,5 @@ def test_kernels_compile_for_gpus_that_are_not_here(tmp_path: Path, capability: 
         if family in {"attend", "product", "gated"}:
             assert {"mma.sync", "wgmma"} & set(kernel["instructions"]), kernel
             assert "cp.async.c" in kernel["instructions"], kernel
+        if family in {"product", "gated"}:  # one kind for all widths of a pass, or their bits might differ
+            assert "wgmma" not in kernel["instructions"], kernel
