@@ -54,8 +54,9 @@ def rank_rows(logits: Tensor, num_tokens: int) -> list[RankedRow]:
     ids = torch.arange(num_tokens, device=logits.device)
     keys = (ordered << 32) + (num_tokens - 1 - ids)  # no two are equal
     best = keys.topk(min(NUM_RANKED, num_tokens)).indices
-    found = torch.cat([best.double(), numbers.gather(1, best).double()], 1)
-    rows = torch.cat([found, torch.logsumexp(numbers, 1, keepdim=True).double()], 1).tolist()
+    # Row by row, because a library's sum may depend on the number of rows, and a row's bits must not.
+    sums = torch.stack([torch.logsumexp(row, 0, keepdim=True) for row in numbers])
+    rows = torch.cat([part.double() for part in (best, numbers.gather(1, best), sums)], 1).tolist()
     num_best = best.shape[1]
     return [
         RankedRow(dict(zip(map(int, row[:num_best]), row[num_best:-1], strict=True)), row[-1]) for row in rows

@@ -69,6 +69,7 @@ def test_a_row_is_ranked_alike_beside_any_others(device: torch.device) -> None:
     run_rank(logits[5:6], alone)
     rows = together.rows_of(together.record.tolist())
     assert rows[5] == alone.rows_of(alone.record.tolist())[0]
+    assert rank_rows(logits, 5000)[5] == rank_rows(logits[5:6], 5000)[0]
 
 
 def test_a_row_of_nan_picks_a_token(device: torch.device) -> None:
