@@ -14,7 +14,7 @@ from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.passes import HEADER, ROW_BLOCK, PassInputs, PassShape, header_of
-from completion_engine.gpu.tiles import TiledWeight
+from completion_engine.gpu.tiles import TiledWeight, tiles_for
 from completion_engine.gpu.weights import head_bits
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
@@ -41,7 +41,8 @@ class DeviceNetwork:
         gate, up = w["gate_up"].chunk(2)
         self._gate, self._up = self._tiled(gate, is_whole=True), self._tiled(up, is_whole=True)
         self._down = self._tiled(w["down"])
-        self._head = self._tiled(decoder.head_rows(self.ids).to(dtype), is_whole=True)
+        head = decoder.head.weight.rows(self.ids)  # rounded once, with the target's
+        self._head = TiledWeight(head, tiles_for(head, launch.num_processors(self.device), is_whole=True))
         self._make_buffers(dtype)
 
     @property
