@@ -79,6 +79,45 @@ def programs_shuffled(seed: int) -> Iterator[list[int]]:
         yield launched
 
 
+@contextmanager
+def stores_delayed() -> Iterator[list[int]]:
+    """A program sees its own stores after a barrier only, and another program's after the launch.
+
+    The list gets the number of stores that each barrier and each launch made visible.
+    """
+    from triton.runtime.interpreter import GridExecutor, InterpreterBuilder
+
+    store, restore = InterpreterBuilder.create_masked_store, GridExecutor._restore_args_dev
+    own, finished, made = list[tuple[Any, ...]](), list[tuple[Any, ...]](), list[int]()
+    go_to = InterpreterBuilder.set_grid_idx
+
+    def delay(builder: Any, *values: Any) -> None:
+        own.append((builder, *values))
+
+    def flush(stores: list[tuple[Any, ...]]) -> None:
+        made.append(len(stores))
+        for values in stores:
+            store(*values)
+        stores.clear()
+
+    def begin(builder: Any, *place: int) -> None:
+        finished.extend(own)
+        own.clear()
+        go_to(builder, *place)
+
+    def end(executor: Any, *values: Any) -> None:
+        flush(finished)
+        flush(own)
+        restore(executor, *values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InterpreterBuilder, "create_masked_store", delay)
+        patch.setattr(InterpreterBuilder, "create_barrier", lambda _builder: flush(own))
+        patch.setattr(InterpreterBuilder, "set_grid_idx", begin)
+        patch.setattr(GridExecutor, "_restore_args_dev", end)
+        yield made
+
+
 def buffers_of(owner: Any, path: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Tensor]]:
     """Every tensor that an object of the GPU path reaches, with the way to it."""
     seen = set() if seen is None else seen

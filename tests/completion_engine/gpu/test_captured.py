@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.drafts import DraftToken
 from completion_engine.gpu.passes import PassShape
 from completion_engine.target_model.branch_caches import lay_out
 from completion_engine.target_model.kv_cache import KVCache
@@ -19,6 +21,7 @@ from tests.completion_engine.gpu.captured import (
     programs_shuffled,
     snapshot,
     spoil,
+    stores_delayed,
 )
 from tests.completion_engine.gpu.conftest import HAS_GPU
 
@@ -62,25 +65,41 @@ def work_space(decoder: Any, loop: Any) -> list[torch.Tensor]:
     ]  # fmt: skip
 
 
+def steps(loop: Any, cache: KVCache, num_steps: int) -> list[DeviceStep]:
+    """A run of steps after the prompt."""
+    loop.begin(cache, PROMPT)
+    found = [loop.step() for _ in range(num_steps)]
+    loop._read_back.drop()
+    return found
+
+
 def passes_and_steps(target: LanguageModel, loop: Any, primed: KVCache) -> list[torch.Tensor]:
     """Run a tree, a chain and two steps; return logits, probabilities and the cache."""
     found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
     found.append(target.forward(PROMPT * 2, primed, 1).clone())
-    loop.begin(primed, PROMPT)
-    found += [torch.tensor([one.value for one in step.probabilities]) for step in (loop.step(), loop.step())]
-    loop._read_back.drop()
+    for step in steps(loop, primed, 2):
+        found.append(torch.tensor([step.num_drafted, *step.written]))
+        found.append(torch.tensor([one.value for one in step.probabilities]))
     end = primed.num_cached + 3
     return [*found, primed.keys[:, :, :end], primed.values[:, :, :end], primed.hidden[:end]]
 
 
-def test_neither_the_order_of_programs_nor_old_memory_changes_a_bit(
+def test_neither_order_nor_late_stores_nor_old_memory_change_a_bit(
     decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
 ) -> None:
+    text = [token for step in steps(loop, primed, 4) for token in step.written]
+    chain = tuple(
+        DraftToken(token, "ngram", "index", 3, 1.0, at - 1, document=7, offset=at)
+        for at, token in enumerate(text)
+    )
+    loop.hint(PROMPT, [chain])  # so that drafts are accepted
     wanted = [part.clone() for part in passes_and_steps(target, loop, primed)]
+    assert max(map(len, wanted[2:6])) > 3
     spoil(*work_space(decoder, loop))
-    with programs_shuffled(seed=1) as launched:
+    with programs_shuffled(seed=1) as launched, stores_delayed() as made:
         found = passes_and_steps(target, loop, primed)
     assert max(launched) > 16
+    assert sum(made) > sum(launched) / 2
     for one, other in zip(found, wanted, strict=True):
         assert torch.isfinite(one).all()
         assert torch.equal(one, other)
