@@ -128,7 +128,7 @@ export class NextEdit implements vscode.Disposable {
     const edit = answer?.edits[0];
     if (edit?.textDocument.version === null) {
       await vscode.workspace.openTextDocument(vscode.Uri.parse(edit.textDocument.uri));
-      if (!asked.token.isCancellationRequested) {
+      if (this.asked === asked) {
         await this.ask(kind, true);
       }
       return;

@@ -65,3 +65,27 @@ def test_tab_indents_where_no_edit_is_shown(window: Window) -> None:
     window.open("plain.txt", "one\n")
     window.press("Tab")
     assert window.save().startswith("one\n") and window.save() != "one\n"
+
+
+def test_a_rename_goes_on_in_a_file_that_is_not_open(window: Window) -> None:
+    (window.folder / "use.py").write_text("from net import fetch\n\nfirst = fetch('a')\n")
+    window.open("net.py", "def fetch(url):\n    return open(url)\n")
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
+    window.type("load")
+
+    def is_hinted() -> bool:
+        """Ask again and again: the index reads new files after a moment."""
+        if "use.py" not in window.attached():
+            window.press("Alt+Shift+Backslash")
+        return "use.py" in window.attached()
+
+    until(is_hinted, what="an edit in use.py")
+    window.press("Tab")
+    for hint in ("Tab to jump", ""):
+        wait_for(window, "Tab to apply")
+        window.press("Tab")
+        if hint:
+            wait_for(window, hint)
+            window.press("Tab")
+    until(lambda: window.attached() == "", what="no further edit")
+    assert window.save() == "from net import load\n\nfirst = load('a')\n"
