@@ -1,48 +1,27 @@
-"""The engine: one target, its caches and drafters, answering completion requests on one thread.
+"""The engine: completion requests answered by one target, which moves on where the way it runs fails.
 
-Text and limits in, verified text out. Owns the life of a request and the background work after it. Must not
-know LSP and editors.
+Owns loading, and the rung that the target runs on; `TargetEngine` does the work. Must not know LSP.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.alternatives import Alternatives
-from completion_engine.decoding.background import (
-    BackgroundPrompt,
-    BackgroundWriting,
-    NextLine,
-    never_needed,
-    work_after,
-)
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import (
-    Limits,
-    TextRules,
-    rules_at,
-    run,
-    suppression,
-)
+from completion_engine.decoding.background import NextLine
+from completion_engine.decoding.ending import TextRules
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
-from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
-from completion_engine.energy import find_meter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import TargetWish
 from completion_engine.loading.ladder import Ladder, forget_frames
 from completion_engine.loading.model import ladder_for
-from completion_engine.loading.trained_drafter import device_decoder_of
 from completion_engine.models import ModelStore
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
-from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import (
@@ -50,13 +29,12 @@ from completion_engine.request import (
     CancelledError,
     Completion,
     CompletionRequest,
-    CompletionStats,
     Progress,
     ShouldStop,
 )
 from completion_engine.runtime import give_back
-from completion_engine.suggestions.checkpoints import forget_texts
 from completion_engine.suggestions.stopping import load_grammar
+from completion_engine.target_engine import TargetEngine
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 
@@ -91,24 +69,8 @@ class CompletionEngine:
 
     def _take(self, target: LanguageModel, drafters: Mapping[str, Drafter]) -> None:
         """Answer with `target` from now on, with empty caches."""
-        config, tokenizer = self.config, self.tokenizer
-        self._target, self._drafters = target, drafters
-        may_step_on_device = config.drafts_trees and not config.plans_on_host
-        self._device_decoder = (
-            device_decoder_of(drafters, target, tokenizer.num_tokens, self._note)
-            if may_step_on_device
-            else None
-        )
-        self._preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
-        self._background: BackgroundWriting | BackgroundPrompt | None = None
-        self._shadow = ShadowChecks(target, tokenizer)
-        self._edits = EditProposer(target, tokenizer)
-        self.energy = find_meter(str(target.device))
-
-    def _note(self, reason: str) -> None:
-        """Remember what the rung in use does without."""
-        if self._ladder is not None:
-            self._ladder.note(reason)
+        note = self._ladder.note if self._ladder is not None else lambda _: None
+        self.on_target = TargetEngine(self.config, target, self.tokenizer, drafters, note)
 
     @classmethod
     def load(
@@ -163,31 +125,31 @@ class CompletionEngine:
     def _warm_up(self) -> None:
         """Write a few tokens and discard them: the first keystroke then does not pay for one-time setup."""
         self.tokenizer.tokens_towards(b"x")
-        self._target.rehearse()
+        self.target.rehearse()
         request = CompletionRequest(*_WARM_UP_TEXT, _WARM_UP_LANGUAGE, deadline_ms=0)
-        if self._target.device.type == "cpu":
+        if self.target.device.type == "cpu":
             index = NgramIndex([("", self.tokenizer.encode(request.prefix * 2))])
             request = replace(request, index=index, indexed_as="-", repository_memory="on")
         self.open(request.language)
-        self._write(request, NextLine(""), _NUM_WARM_UP_TOKENS)
+        self.on_target.write(request, NextLine(""), _NUM_WARM_UP_TOKENS)
         self.forget(request.document)
 
     @property
     def target(self) -> LanguageModel:
         """The model that verifies."""
-        return self._target
+        return self.on_target.target
 
     @property
     def rung(self) -> str:
         """The way the target runs, which its bits depend on."""
-        return str(self._ladder.rung) if self._ladder else str(self._target.device)
+        return str(self._ladder.rung) if self._ladder else str(self.target.device)
 
     def beside(self, **changes: Any) -> CompletionEngine:
         """Return another engine on the same target, with `changes` of the configuration, to compare both.
 
         It has the same context budget, which otherwise follows from the pass times measured when it is made.
         """
-        same = replace(self.config, context_tokens=self._preparation.max_context_tokens)
+        same = replace(self.config, context_tokens=self.on_target.preparation.max_context_tokens)
         return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
 
     def complete(self, request: CompletionRequest) -> Completion:
@@ -195,49 +157,21 @@ class CompletionEngine:
 
         Raises CancelledError after the present step when the request is cancelled.
         """
-        return self._on_any_rung(lambda: self._complete(request))
-
-    def _complete(self, request: CompletionRequest) -> Completion:
-        begin_s = time.perf_counter()
-        rules = rules_at(request)
-        prepared, decoding = self._begin(request, waits=True)
-        limits = Limits.of(request, self._preparation.max_new_tokens, begin_s, decoding.cold_ms)
-        try:
-            with self.energy.measured(lambda: decoding.stats.num_written):
-                finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
-        except CancelledError:
-            self._background = BackgroundPrompt(prepared)
-            raise
-        if request.shadow and not finish.is_suppressed:
-            self._shadow.take(DraftedCompletion.of(request, prepared.prompt, decoding), request.shadow)
-        num_context, scores = prepared.prompt.num_context, prepared.setup.scores
-        builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
-        completion = builder.build(decoding, finish, begin_s)
-        if request.num_candidates > 1 and not finish.is_suppressed:
-            others = Alternatives(prepared, builder, decoding, finish, limits)
-            completion = completion.with_alternatives(others, request.num_candidates)
-        widen = self._preparation.with_whole_prompt
-        self._background = work_after(prepared, completion, finish, rules, limits, widen)
-        return completion
+        return self._on_any_rung(lambda on: on.complete(request))
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
         """Compute the keys and values of the request's prompt, write nothing; `prompt` is as in `write`."""
-
-        def compute() -> None:
-            _, decoding = self._begin(request, prompt)
-            while decoding.prepare():
-                pass
-
-        self._on_any_rung(compute)
+        self._on_any_rung(lambda on: on.prepare(request, prompt))
 
     def prepare_context(self, request: CompletionRequest, like: CompletionEngine | None = None) -> None:
         """Do what `prepare` does with the request's context in front, which its document has from now on.
 
         The prompt is copied as far as `like`, an engine on the same target, has computed it.
         """
-        prompt = self._preparation.commit_context(request)
+        preparation = self.on_target.preparation
+        prompt = preparation.commit_context(request)
         if like is not None and like.rung == self.rung:
-            self._preparation.copy_prompt_from(like._preparation, request.document, prompt)
+            preparation.copy_prompt_from(like.on_target.preparation, request.document, prompt)
         self.prepare(request, prompt)
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
@@ -245,19 +179,11 @@ class CompletionEngine:
 
         Where it `writes`, its completion is written next. The whole prompt comes last.
         """
-        self._on_any_rung(lambda: self._expect(request, writes=writes))
-
-    def _expect(self, request: CompletionRequest, *, writes: bool) -> None:
-        prepared, decoding = self._begin(request, waits=True)
-        self._background = BackgroundPrompt(prepared, decoding)
-        rules = rules_at(request)
-        if writes and not suppression(rules, request):
-            limits = Limits.of(request, self._preparation.max_new_tokens, time.perf_counter(), 0.0)
-            self._background = BackgroundWriting(prepared, rules, limits, decoding)
+        self._on_any_rung(lambda on: on.prefetch(request, writes=writes))
 
     def is_in_time(self, request: CompletionRequest) -> bool:
         """Return whether the request would be answered soon, by the whole prompt."""
-        return self._preparation.is_in_time(request)
+        return self.on_target.preparation.is_in_time(request)
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -266,14 +192,7 @@ class CompletionEngine:
 
         `prompt` replaces the one that would be built.
         """
-        return self._on_any_rung(lambda: self._write(request, rules, max_tokens, prompt))
-
-    def _write(
-        self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
-    ) -> Decoding:
-        _, decoding = self._begin(request, prompt)
-        run(decoding, rules, Limits(min(max_tokens, self._preparation.max_new_tokens)), request.cancellation)
-        return decoding
+        return self._on_any_rung(lambda on: on.write(request, rules, max_tokens, prompt))
 
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
         """Run one step of background work: write on after an answer, prefetch, or check an answer.
@@ -284,40 +203,14 @@ class CompletionEngine:
         """
         if cancellation.is_cancelled:
             return False
-        return self._on_any_rung(lambda: self._idle(cancellation, is_late=is_late))
-
-    def _idle(self, cancellation: Cancellation, *, is_late: bool) -> bool:
-        work = self._background
-        needed_by = never_needed if is_late or work is None else work.need_test()
-
-        def is_in_vain() -> bool:
-            return not (cancellation.instead and needed_by(cancellation.instead))
-
-        try:
-            with self._target.brake.pulled_by(cancellation, is_in_vain):
-                return self._step_background(cancellation)
-        except CancelledError:
-            return True
-
-    def _step_background(self, cancellation: Cancellation) -> bool:
-        """Run one step; return False when nothing is left. Raises CancelledError when it is cut short."""
-        work = self._background
-        if work is None:
-            return self._shadow.step()
-        with self.energy.measured(lambda: work.num_written):
-            goes_on = work.step(self._new_stats(), cancellation)
-        if not goes_on:
-            shows_all, widen = work.prepared.shows_all, self._preparation.with_whole_prompt
-            self._background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
-        return self._background is not None or self._shadow.is_waiting
+        return self._on_any_rung(lambda on: on.idle(cancellation, is_late=is_late))
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none.
 
         Cached completions stay. Raises CancelledError within a step when the request is cancelled.
         """
-        with self._target.brake.pulled_by(request.cancellation, lambda: True):
-            return self._edits.propose(request)
+        return self.on_target.propose_edit(request)
 
     def open(self, language: str) -> None:
         """Load the grammar of an open document's language before the first keystroke needs it."""
@@ -325,44 +218,18 @@ class CompletionEngine:
 
     def forget(self, document: str) -> None:
         """Release the cache of a closed document, and drop its text from all drafters."""
-        if self._background is not None and self._background.prepared.request.document == document:
-            self._abandon()
-        self._preparation.forget(document)
-        forget_texts()
-        self._shadow.forget(document)
-        self._edits.forget()
+        self.on_target.forget(document)
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here, for `stats` and `doctor`."""
-        target, energy = self._target, self.energy.describe()
-        return {
-            **({"energy": energy} if energy else {}),
-            "shadow": self._shadow.describe(),
-            "state": "ready",
-            "target": self.config.target,
-            "device": str(target.device),
-            "dtype": target.precision.name,
-            "drafters": list(self._drafters),
-            "exactness": target.exactness,
-            **({"rung": self._ladder.rung.name, "rung_reason": self._ladder.reason} if self._ladder else {}),
-            "plans": "on the device" if self._device_decoder else "on the host",
-            "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
-            "capacity": target.capacity,
-            "num_context_tokens": self._preparation.max_context_tokens,
-            "window_chars": astuple(self._preparation.text_window),
-            "num_weight_bytes": target.num_weight_bytes,
-            "num_cache_bytes": self._preparation.num_cache_bytes
-            + target.num_branch_bytes
-            + self._shadow.num_bytes
-            + self._edits.num_cache_bytes,
-            "num_drafter_bytes": sum(drafter.num_bytes for drafter in self._drafters.values()),
-        }
+        rung = {"rung": self._ladder.rung.name, "rung_reason": self._ladder.reason} if self._ladder else {}
+        return {**self.on_target.describe(), **rung}
 
-    def _on_any_rung(self, work: Callable[[], R]) -> R:
+    def _on_any_rung(self, work: Callable[[TargetEngine], R]) -> R:
         """Return what `work` returns; where a GPU fails under it, on the next rung, from the beginning."""
         while True:
             try:
-                return work()
+                return work(self.on_target)
             except (CancelledError, SlipstreamError):
                 raise
             except Exception as error:
@@ -373,33 +240,10 @@ class CompletionEngine:
     def _descend(self, ladder: Ladder[LanguageModel], error: Exception) -> None:
         """Load the target on the next rung, once nothing holds what lies on the one that failed."""
         forget_frames(error)
-        del self._target, self._drafters, self._device_decoder, self._preparation
-        del self._background, self._shadow
+        del self.on_target
         ladder.leave(error)
 
         def build(target: LanguageModel) -> None:
             self._take(target, build_drafters(self.config, target, self.tokenizer, note=ladder.note))
 
         ladder.climb(build)
-
-    def _begin(
-        self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False
-    ) -> tuple[PreparedRequest, Decoding]:
-        """Prepare a request and begin to write; background work for another one is given up."""
-        begin = time.perf_counter()
-        stats = self._new_stats()
-        self._abandon()
-        prepared = self._preparation.prepare_request(request, prompt, waits=waits)
-        decoding = prepared.decode(stats)
-        stats.is_provisional = not prepared.shows_window
-        stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
-        return prepared, decoding
-
-    def _abandon(self) -> None:
-        """Give the background work up: the drafters keep what they may of it."""
-        if self._background is not None:
-            self._background.end()
-        self._background = None
-
-    def _new_stats(self) -> CompletionStats:
-        return CompletionStats(device=str(self._target.device), target=self.config.target)

@@ -1,7 +1,7 @@
 """Background work of an idle engine: writes on after an answer, prefetches a completion, or computes a
 prompt.
 
-Each object here holds the state of one work item between its steps; `completion_engine.engine` decides
+Each object here holds the state of one work item between its steps; `completion_engine.target_engine` decides
 when a step runs.
 """
 

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from completion_engine.config import EngineConfig
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.program import Program
 from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.loading.ladder import Ladder
+from completion_engine.loading.model import load_language_model
+from completion_engine.loading.rungs import Plan, Rung
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.suggestions import checkpoints, syntax
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock
+from completion_engine.target_model.weights import Precision
 
 Make = Callable[..., CompletionEngine]
 
@@ -264,7 +273,7 @@ def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
     with monkeypatch.context() as patch:
         patch.setattr(Program, "run", pressed)
         assert engine.idle(come)
-    assert bool(engine._preparation._slots._slots[0].cache.num_cached) == (not typed)
+    assert bool(engine.on_target.preparation._slots._slots[0].cache.num_cached) == (not typed)
     while engine.idle(Cancellation()):
         pass
     answer = engine.complete(asked)
@@ -295,14 +304,14 @@ def test_a_pass_goes_on_for_who_needs_what_it_finds(
         engine.prefetch(asked, writes=True)
         while not (text := written_ahead(engine)):
             assert engine.idle(Cancellation())
-    assert engine._background
+    assert engine.on_target.background
     typed = {"a part": text[:1], "all of it": text, "something else": "\x00"}.get(typed, "")
-    assert engine._background.need_test()(replace(asked, prefix=CODE + typed)) == is_needed
+    assert engine.on_target.background.need_test()(replace(asked, prefix=CODE + typed)) == is_needed
 
 
 def written_ahead(engine: CompletionEngine) -> str:
-    assert isinstance(engine._background, BackgroundWriting)
-    return engine._background.decoding.written.text if engine._background.decoding else ""
+    assert isinstance(engine.on_target.background, BackgroundWriting)
+    return engine.on_target.background.decoding.written.text if engine.on_target.background.decoding else ""
 
 
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
@@ -395,6 +404,33 @@ def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: M
     assert syntax._parser.cache_info().misses == num_loaded == 1
 
 
+def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
+    tiny_model_dir: Path, tokenizer: Tokenizer
+) -> None:
+    """Two targets may not fit into the memory of a GPU."""
+    loaded: list[weakref.ref[LanguageModel]] = []
+    are_held: list[bool] = []
+
+    def load(_: Rung) -> LanguageModel:
+        are_held.extend(one() is not None for one in loaded)
+        target = load_language_model(tiny_model_dir, "cpu", "auto", 512)
+        loaded.append(weakref.ref(target))
+        return target
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    cpu, floats = torch.device("cpu"), Precision("float32", torch.float32, "float")
+    ladder = Ladder(Plan((Rung("GPU torch", cpu, floats), Rung("CPU", cpu, floats))), load)
+    config = EngineConfig("tiny", device="cpu")
+    engine = ladder.climb(lambda target: CompletionEngine(config, target, tokenizer, ladder=ladder))
+    engine.complete(request(CODE, max_tokens=2))
+    engine.target.forward = fail  # type: ignore[assignment, method-assign]
+    engine.complete(request(HEAD + "x", max_tokens=2))
+    assert are_held == [False]
+    assert engine.rung.startswith("CPU")
+
+
 def test_no_cache_holds_the_text_of_a_closed_document(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(CODE, max_tokens=2))
@@ -411,7 +447,7 @@ def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
     monkeypatch.setattr(target, "clock", PassClock({width: 10.0 + width for width in target.widths}, 0.0))
     engine, work = make_engine(), request(CODE * 2, max_tokens=24)
     engine.prepare(work)
-    _, hurried = engine._begin(work)
+    _, hurried = engine.on_target._begin(work)
     while len(hurried.tokens) < 24:
         hurried.step(0.0)
     drafted = make_engine().write(work, NoRules(), 24)

@@ -111,7 +111,7 @@ def test_of_text_that_is_given_up_no_secret_is_kept(
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
     engine.prefetch(request(prefix), writes=True)
-    while engine.idle(Cancellation()) and not engine._background.num_written:  # type: ignore[union-attr]
+    while engine.idle(Cancellation()) and not engine.on_target.background.num_written:  # type: ignore[union-attr]
         pass
     if is_closed:
         engine.forget("a.py")
@@ -192,7 +192,7 @@ def test_a_text_is_begun_behind_no_more_of_its_prompt_than_a_step_has_time_for(
     cancellation = Cancellation()
     cancellation.give_way()
     engine.prefetch(request(HEAD), writes=True)
-    decoding = engine._background.decoding  # type: ignore[union-attr]
+    decoding = engine.on_target.background.decoding  # type: ignore[union-attr]
     num_pending = [decoding.num_pending]
     while num_pending[-1] > 1:
         engine.idle(cancellation)
