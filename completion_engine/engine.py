@@ -1,6 +1,6 @@
 """The engine: completion requests answered by one target, which moves on where the way it runs fails.
 
-Owns loading, and the rung that the target runs on; `TargetEngine` does the work. Must not know LSP.
+Owns loading, and the rung that the target runs on; `TargetEngine` does the work. Does not depend on LSP.
 """
 
 from __future__ import annotations
