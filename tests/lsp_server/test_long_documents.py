@@ -19,6 +19,7 @@ from lsp_server.handlers import register
 from lsp_server.protocol.parsing import parse
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_indexes import FolderIndexes
+from lsp_server.workspace.open_files import OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs
 
 NUM_ROUNDS, NUM_KEYSTROKES = 10, 50
@@ -68,6 +69,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     server.protocol.set_writer(sent)
     server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
     server.indexes = FolderIndexes(lambda _report: None, lambda: False)
+    server.open_files = OpenFiles(server.session, server.indexes, server.show_of_file, lambda _uri: None)
     server.contexts = ContextJobs(lambda _chosen: None)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()
