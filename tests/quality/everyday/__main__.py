@@ -78,7 +78,7 @@ async def ask_all(
             uri = (root / f"case{number}" / Path(case.file).name).as_uri()
             accepted = await _answer_at(client, uri, case, trigger)
             if (found := results.add(case, accepted)) or prints_all:
-                _print_case(case, accepted, found)
+                print_case(case, accepted, found)
 
 
 async def _ready(client: LanguageClient) -> None:
@@ -118,7 +118,8 @@ def _accepted(item: dict[str, Any], case: CursorCase, column: int) -> Accepted:
     return Accepted(text.removeprefix(typed), len(replaced))
 
 
-def _print_case(case: CursorCase, accepted: Accepted, found: Sequence[str]) -> None:
+def print_case(case: CursorCase, accepted: Accepted, found: Sequence[str]) -> None:
+    """Print a spoiled position as a JSON line."""
     line = case.prefix[case.prefix.rfind("\n") + 1 :]
     shown = {
         "kind": case.kind,

@@ -1,0 +1,128 @@
+"""Judges the rules of this tree on texts that a target wrote before, in seconds and without the model.
+
+    python -m tests.quality.everyday.texts record FILE [--kind KIND] [--random N]
+    python -m tests.quality.everyday.texts judge FILE [--kind KIND] [--random N]
+
+The target writes on after the rules end a text, so that other rules can be judged on it too. Two trees that
+judge one file differ by their rules only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from completion_engine.config import EngineConfig
+from completion_engine.decoding.ending import StopPosition
+from completion_engine.engine import CompletionEngine
+from completion_engine.request import CompletionRequest
+from completion_engine.suggestions.fitting import polish
+from completion_engine.suggestions.rules import Stop
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
+from tests.benchmarks.released_sources import released_sources
+from tests.quality.everyday.__main__ import Results, print_case
+from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
+from tests.quality.everyday.judging import Accepted
+
+_MAX_TOKENS = 64  # the default setting
+_NUM_CHARS_MORE = 40  # text after the end that the rules found
+
+
+class LateRules:
+    """Rules that end a text `_NUM_CHARS_MORE` characters after the real ones do."""
+
+    def __init__(self, rules: StopRules) -> None:
+        self._rules = rules
+        self._end = -1
+
+    def check(self, generated: str) -> StopPosition | None:
+        """Return the end of the text once enough follows the real rules' end."""
+        if self._end < 0 and self._rules.check(generated):
+            self._end = len(generated) + _NUM_CHARS_MORE
+        return Stop("single-line", len(generated)) if 0 <= self._end <= len(generated) else None
+
+    def boundary(self, generated: str) -> int:
+        """Return the length of the text."""
+        return len(generated)
+
+    def head(self, generated: str, num_chars: int) -> int:
+        """Return `num_chars`."""
+        return num_chars
+
+
+def key_of(case: CursorCase) -> str:
+    """The name of a position in a file of texts."""
+    return f"{case.kind} {case.file} {len(case.prefix)} {case.prefix[-40:]}"
+
+
+def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) -> None:
+    """Append what the engine's target writes at each position that the file lacks, one JSON line each."""
+    known = texts(path)
+    with path.open("a", encoding="utf-8") as out:
+        for case in cases:
+            if key_of(case) in known:
+                continue
+            request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
+            rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
+            decoding = engine.write(request, rules, _MAX_TOKENS)
+            is_cut = decoding.num_checked >= _MAX_TOKENS
+            row = {"key": key_of(case), "text": decoding.written.text, "is_cut": is_cut}
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+            out.flush()
+
+
+def texts(path: Path) -> dict[str, tuple[str, bool]]:
+    """The text at each position of a file, and whether the limit of length cut it."""
+    if not path.is_file():
+        return {}
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {row["key"]: (row["text"], row["is_cut"]) for row in rows}
+
+
+def accepted(case: CursorCase, text: str, *, is_cut: bool) -> Accepted:
+    """Return what this tree's rules show of a text."""
+    rules = StopRules(CursorContext(case.prefix, case.suffix, case.language))
+    stop = rules.check(text)
+    end = stop.num_chars if stop else rules.boundary(text) if is_cut else len(text)
+    shown = polish(rules, text[:end])
+    return Accepted(shown.text, shown.num_replaced)
+
+
+def judge(cases: Sequence[CursorCase], path: Path, results: Results) -> None:
+    """Count the answers at all positions of a file, and print those that spoil their document."""
+    known = texts(path)
+    for case in cases:
+        if key_of(case) in known:
+            text, is_cut = known[key_of(case)]
+            answer = accepted(case, text, is_cut=is_cut)
+            if found := results.add(case, answer):
+                print_case(case, answer, found)
+
+
+def main() -> None:
+    """Record texts, or print each spoiled position as a JSON line and then the table by kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["record", "judge"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--random", type=int, default=141, help="positions drawn from example files")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--kind", default="", help="only kinds that begin with this")
+    parser.add_argument("--target", default="qwen2.5-coder-0.5b")
+    asked = parser.parse_args()
+    drawn = random_cases(released_sources("examples"), asked.random, asked.seed)
+    cases = [case for case in written_cases() + drawn if case.kind.startswith(asked.kind)]
+    if asked.action == "record":
+        record(CompletionEngine.load(EngineConfig(target=asked.target)), cases, asked.file)
+        return
+    results = Results()
+    judge(cases, asked.file, results)
+    for kind in sorted(results.num_cases.keys() & {case.kind for case in cases}):
+        sys.stdout.write(json.dumps(results.row(kind)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
