@@ -59,7 +59,7 @@ HTML = Language(
         _TAG,
     ),
     brackets="",
-    markup=Markup(_RAW, _VOID, is_lenient=True),
+    markup=Markup(_RAW, _VOID),
     opener=_OPENER,
     word_marks="_-",
 )

@@ -83,7 +83,6 @@ class Markup:
     void: frozenset[str] = frozenset()
     braces: str | None = None
     is_nested_in_code: bool = False  # an element is an expression
-    is_lenient: bool = False  # elements may be left open
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,12 +13,13 @@ from completion_engine.languages.scanner import CLOSING, Open
 from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
 from completion_engine.suggestions.circles import repeated_lines, repeated_text
 from completion_engine.suggestions.pairs import (
+    end_of_part,
+    ends_another_heredoc,
     opens_what_closes_below,
     stray_closing,
     stray_end_tag,
     unmatched_bracket,
 )
-from completion_engine.suggestions.parts import end_of_part, ends_another_heredoc
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.repeats import (
     ends_as_in_a_chat,
