@@ -91,6 +91,7 @@ KOTLIN = replace(
         string("'"),
     ),
 )
+SCALA = replace(KOTLIN, skipped=(r"'[A-Za-z_]\w+(?!['\w])",))
 GROOVY = replace(KOTLIN, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'")))
 DART = replace(
     GROOVY,
@@ -107,7 +108,14 @@ SWIFT = replace(
     JAVA,
     pairs=(
         *SLASHES,
-        string("#", opens=r'(?P<tag>#{1,4})"', closes_as='"<tag>', escapes=(), is_multiline=True),
+        string(
+            "#",
+            opens=r'(?P<tag>#{1,4})"',
+            closes_as='"<tag>',
+            inner=(code_in("\\#(", ")"), code_in("\\##(", ")")),
+            escapes=(),
+            is_multiline=True,
+        ),
         long_string('"""', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
         string('"', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
     ),
@@ -156,8 +164,18 @@ CSHARP = replace(
     JAVA,
     pairs=(
         *SLASHES,
+        long_string('"""', opens=r'(?<=\$)"""', inner=(code_in("{", "}"),), escapes=(), first='"'),
         _TRIPLE,
-        string('@"', '"', opens=r'(?:(?<=@)|(?<=@\$))"', escapes=('""',), is_multiline=True, first='"'),
+        string(
+            '@"',
+            '"',
+            opens=r'(?:(?<=@\$)|(?<=\$@))"',
+            inner=(code_in("{", "}"),),
+            escapes=('""', r"\{\{"),
+            is_multiline=True,
+            first='"',
+        ),
+        string('@"', '"', opens=r'(?<=@)"', escapes=('""',), is_multiline=True),
         string('"', opens=r'(?<=\$)"', inner=(code_in("{", "}"),), escapes=(*ESCAPED, r"\{\{")),
         *PLAIN_STRINGS,
     ),
@@ -283,7 +301,8 @@ BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
     **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "gleam", "jsp"), JAVA),
     **dict.fromkeys(("proto", "prisma", "dot", "gomod"), replace(JAVA, leading=None)),
-    **dict.fromkeys(("kotlin", "scala"), KOTLIN),
+    "kotlin": KOTLIN,
+    "scala": SCALA,
     **dict.fromkeys(("terraform", "hcl"), HCL),
     "bicep": BICEP,
     **dict.fromkeys(("scss", "less", "stylus"), SCSS),

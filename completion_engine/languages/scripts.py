@@ -130,11 +130,13 @@ ELIXIR = replace(
     pairs=(
         line_comment("#"),
         region("~H", r'~H"""(?=\n)', r'^[ \t]*"""', "heex", begins_below=True),
-        string('"""', opens=r'(?:~[a-zA-Z])?"""', inner=(_HASH_BRACE,), is_multiline=True, first='~"'),
+        long_string('~S"""', closes='"""', opens=r'~[A-Z]"""'),
+        string('"""', opens=r'(?:~[a-z])?"""', inner=(_HASH_BRACE,), is_multiline=True, first='~"'),
         long_string("'''", inner=(_HASH_BRACE,)),
         *(
-            Pair("~", rf"~[a-zA-Z]\{o}", rf"\{c}", escapes=ESCAPED, is_multiline=True)
+            Pair("~", rf"~{case}\{o}", rf"\{c}", inner=inner, escapes=ESCAPED, is_multiline=True)
             for o, c in ("()", "[]", "{}", "//", "||", '""')
+            for case, inner in (("[a-z]", (_HASH_BRACE,)), ("[A-Z]", ()))
         ),
         long_string('"', inner=(_HASH_BRACE,)),
         string("'", inner=(_HASH_BRACE,)),

@@ -11,7 +11,7 @@
   // The editor that has the cursor, or had it last.
   function editor() {
     return (
-      document.querySelector(".editor-instance .monaco-editor.focused") ??
+      document.querySelector(":is(.editor-instance, .notebookOverlay) .monaco-editor.focused") ??
       document.querySelector(".editor-group-container.active .editor-instance .monaco-editor")
     );
   }

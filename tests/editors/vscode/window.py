@@ -122,6 +122,14 @@ class Window:
         self.press("Control+End")
         return path
 
+    def open_notebook(self, path: Path, cell: int) -> None:
+        """Open a notebook, and set the cursor in the editor of a cell, counted from 0."""
+        self._pick("Control+P", str(path), path.name)
+        row = self.page.locator(f'.notebookOverlay .code-cell-row[data-index="{cell}"]')
+        row.locator(".monaco-editor .view-lines").click()
+        until(lambda: self._state() is not None, what=f"cursor in a cell of {path.name}")
+        self.press("Control+End")
+
     def type(self, text: str, *, delay_ms: float = 40) -> None:
         """Press the keys of `text` one after the other."""
         self.page.keyboard.type(text, delay=delay_ms)
