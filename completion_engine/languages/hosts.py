@@ -73,8 +73,13 @@ XML = replace(
     ),
     markup=Markup({}, frozenset({"!DOCTYPE", "!ELEMENT", "!ATTLIST", "!ENTITY"})),
 )
+_DIRECTIVE = replace(
+    region('"', r'(?<=\s)(?:v-|[:@\#])[\w:.\[\]-]*="', '"', "typescript"), first="v:@#"
+)  # its value is an expression
 VUE = replace(
-    HTML, pairs=(_COMMENT, region("{{", r"\{\{", r"\}\}", "typescript"), _TAG), markup=Markup(_RAW, _VOID)
+    HTML,
+    pairs=(_COMMENT, region("{{", r"\{\{", r"\}\}", "typescript"), _TAG),
+    markup=Markup(_RAW, _VOID, attributes=(_DIRECTIVE,)),
 )
 SVELTE_EXPRESSION = replace(JSX, skipped=(r"(?<=\{)[#/:@]\w+",))
 SVELTE = replace(VUE, pairs=(_COMMENT, _TAG), markup=Markup(_RAW, _VOID, braces="svelte-expression"))

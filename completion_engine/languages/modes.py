@@ -238,14 +238,15 @@ def _leaf(markup: Markup, chars: str) -> str:
 
 
 def _add_tag(builder: _Builder, language: Language, *, skips_leaves: bool) -> None:
-    templates = _templates(language)
-    braces = _braces(language)
+    code = (*_templates(language), *_braces(language))
     if skips_leaves:
-        marks = "".join(re.escape(pair.first or _first_chars(pair.opens)) for pair in (*templates, *braces))
+        marks = "".join(re.escape(pair.first or _first_chars(pair.opens)) for pair in code)
         builder.add(rf"\"[^\"\n{marks}]*+\"", Action.SKIP)
+    for pair in language.markup.attributes if language.markup else ():
+        builder.add_pair(pair)
     for mark in "\"'":
-        builder.add_pair(_attribute(mark, (*templates, *braces)))
-    for pair in (*templates, *braces):
+        builder.add_pair(_attribute(mark, code))
+    for pair in code:
         builder.add_pair(pair)
     builder.add("/>", Action.TAG_CLOSED)
     builder.add(">", Action.TAG_END)

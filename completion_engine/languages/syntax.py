@@ -76,12 +76,14 @@ class Markup:
     """How a language writes elements.
 
     `raw` names the languages of elements that hold no markup, `void` are the elements that hold nothing.
-    With `braces` these hold code of that language, in text and among attributes.
+    With `braces` these hold code of that language, in text and among attributes. `attributes` are the
+    attributes whose value is code.
     """
 
     raw: Mapping[str, str] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
     braces: str | None = None
+    attributes: tuple[Pair, ...] = ()
     is_nested_in_code: bool = False  # an element is an expression
 
 
