@@ -39,7 +39,8 @@ from completion_engine.target_model import gguf_blocks
 
 logger = logging.getLogger(__name__)
 
-_HEADER_BYTES = 1 << 18  # kept free for what is known only when all is written
+# Room for the header, which is known only when all is written. The weights after it begin at a cache line.
+_HEADER_BYTES = (1 << 18) - 8
 _SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
 _WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
 _SUFFIX, _UNFINISHED = ".safetensors", ".part"

@@ -74,6 +74,11 @@ def test_the_second_load_packs_nothing_and_finds_the_same(path: Path, weights: W
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_weights_begin_at_a_cache_line(path: Path, weights: Weights) -> None:
+    first, *_ = load_packed(path, weights.sources()).values()
+    assert first.records.ctypes.data % 64 == 0
+
+
 def test_engines_that_load_at_once_leave_one_whole_file(path: Path, weights: Weights) -> None:
     """Another engine of the same process begins and ends while the first one packs."""
     others = Weights()
