@@ -18,7 +18,7 @@ from completion_engine.errors import MachineError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, as_graphed, why_not_model
 from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
-from completion_engine.loading.precision import choose_precision
+from completion_engine.loading.rungs import choose_precision
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.kv_cache import KVCache

@@ -20,7 +20,7 @@ from completion_engine.gpu.memory import (
     read_geometry,
 )
 from completion_engine.gpu.weights import Bits
-from completion_engine.loading.precision import choose_precision
+from completion_engine.loading.rungs import choose_precision
 
 GB = 1_000_000_000
 QWEN: dict[str, object] = {

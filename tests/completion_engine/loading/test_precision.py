@@ -10,8 +10,7 @@ import torch
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.precision import choose_precision
-from completion_engine.loading.rungs import plan_here
+from completion_engine.loading.rungs import choose_precision, plan_here
 
 CPU = torch.device("cpu")
 HAS_BYTES = can_quantise(torch.device("cpu"))

@@ -9,8 +9,8 @@ import torch
 from numba import config
 
 from completion_engine.cpu.kernels import dot, matrix_unit, processor
-from completion_engine.loading import precision as choices
-from completion_engine.loading.precision import choose_precision
+from completion_engine.loading import rungs as choices
+from completion_engine.loading.rungs import choose_precision
 from completion_engine.target_model.weights import Precision
 from lsp_server.commands.machine_checks import kernel_check
 
