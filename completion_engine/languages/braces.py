@@ -92,11 +92,15 @@ KOTLIN = replace(
     ),
 )
 SCALA = replace(KOTLIN, skipped=(r"'[A-Za-z_]\w+(?!['\w])",))
-GROOVY = replace(KOTLIN, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'")))
+GROOVY = replace(KOTLIN, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'"), regex((DOLLAR_BRACE,))))
 DART = replace(
     GROOVY,
     pairs=(
         *SLASHES,
+        *(
+            string(mark, opens=rf"(?<=\br){mark}", escapes=(), is_multiline=len(mark) > 1, first=mark[0])
+            for mark in ('"""', "'''", '"', "'")
+        ),
         long_string('"""', inner=(DOLLAR_BRACE,)),
         long_string("'''", inner=(DOLLAR_BRACE,)),
         string('"', inner=(DOLLAR_BRACE,)),
@@ -222,6 +226,7 @@ SQL = replace(
         block_comment("/*", "*/"),
         region("$$", r"\$(?P<tag>\w*)\$", r"\$<tag>\$", "sql"),
         string('"', escapes=()),
+        string("'", opens=r"(?<=\b[eE])'"),
         string("'", escapes=()),
         string("`", escapes=()),
     ),
