@@ -1,4 +1,4 @@
-"""The patterns that a scan searches in each state: one expression made of a language's table, built once.
+"""The marks that a scan searches in each state, made of a language's table once.
 
 Does not depend on the scan.
 """
@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import lru_cache
 
 from completion_engine.languages.identifiers import IDENTIFIERS
+from completion_engine.languages.marks import (
+    Action,
+    Mode,
+    ModeBuilder,
+    end_of_group,
+    end_with_tag,
+    first_chars,
+)
 from completion_engine.languages.syntax import Language, Markup, Pair, region
 from completion_engine.languages.table import identifier_of, language_of
 
@@ -23,74 +30,8 @@ _BRACKET = {
     mark: Pair(mark, re.escape(mark), re.escape(end), "bracket", is_multiline=True)
     for mark, end in ("()", "[]", "{}")
 }
-_MAY_BE_LONGER = ("<tag>", "<tag>[`~]*[ \\t]*(?=\\n)")
 _MAX_WIDTH = 200
 _END_TAG = r"</([A-Za-z_$][\w:.$-]*)?\s*>"
-
-
-class Action(Enum):
-    """What a mark does."""
-
-    NEWLINE = auto()
-    SKIP = auto()
-    OPEN = auto()
-    CLOSE = auto()
-    BRACKET = auto()  # an opening one; its inside is in the same state as its outside
-    CLOSING = auto()  # a closing bracket
-    END_TAG = auto()
-    TAG_END = auto()
-    TAG_CLOSED = auto()
-    ENDS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """Finds the next mark: `first` finds the characters that marks begin with, `pattern` matches marks.
-
-    With `begins_line` a mark may begin a line whatever its first character is.
-    """
-
-    first: re.Pattern[str]
-    pattern: re.Pattern[str]
-    begins_line: bool
-    actions: dict[int, tuple[Action, Pair | None]]
-    _named: dict[int, tuple[str, str, str, str]]
-
-    def find(self, text: str, position: int, limit: int) -> re.Match[str] | None:
-        """Return the first mark from a position on that ends before `limit`."""
-        if self.begins_line and (position == 0 or text[position - 1] == "\n"):
-            match = self.pattern.match(text, position, limit)
-            if match is not None:
-                return match
-        while (found := self.first.search(text, position, limit)) is not None:
-            match = self.pattern.match(text, found.start(), limit)
-            if match is None and self.begins_line and found[0] == "\n":
-                match = self.pattern.match(text, found.end(), limit)
-            if match is not None:
-                return match
-            position = found.end()
-        return None
-
-    def groups(self, match: re.Match[str]) -> tuple[str, str]:
-        """The part of an opening mark that its end repeats, and the name of the language that it opens."""
-        tag, language, indent, _ = self._named[match.lastindex or 0]
-        found = (match[tag] or "") if tag else ""
-        return (match[indent] if indent else found), (match[language] or "") if language else ""
-
-    def end_of(self, match: re.Match[str], entry_tag: str, pair: Pair) -> int:
-        """Return the end of a closing mark; -1 if it repeats another tag than `entry_tag`."""
-        group = self._named[match.lastindex or 0][3]
-        return _end_with_tag(match, group, entry_tag, pair) if group else match.end()
-
-
-def _end_with_tag(match: re.Match[str], group: str, tag: str, pair: Pair) -> int:
-    """Return the end of a closing mark that must repeat `tag`; -1 if it does not. Some may be longer."""
-    found = match[group] or ""
-    if found == tag:
-        return match.end()
-    if not found.startswith(tag) or not pair.closes.endswith(_MAY_BE_LONGER):
-        return -1
-    return match.start(group) + len(tag) if pair.closes.endswith("<tag>") else match.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +53,7 @@ class Reach:
         """
         limit = len(text) if limit is None else limit
         while (match := self.pattern.search(text, position, limit)) is not None:
-            end = _end_with_tag(match, "end", self.tag, self.pair) if self.tag else match.end()
+            end = end_with_tag(match, "end", self.tag, self.pair) if self.tag else match.end()
             if end >= 0:
                 return match.start(), end
             position = match.start() + 1
@@ -143,7 +84,7 @@ def closing_expression(pair: Pair) -> str:
     if "<tag>" not in pair.closes:
         return pair.closes
     start = pair.opens.index("(?P<tag>")
-    tag = pair.opens[start + len("(?P<tag>") : _end_of_group(pair.opens, start) - 1]
+    tag = pair.opens[start + len("(?P<tag>") : end_of_group(pair.opens, start) - 1]
     return pair.closes.replace("<tag>", f"(?P<end>{tag})")
 
 
@@ -194,7 +135,7 @@ def mode_of(  # noqa: PLR0913 - where the scan is, and two independent shortcuts
     kind = pair.kind if pair else "region"
     if skips_leaves and (kind in ("string", "comment", "nested-element") or not _has_leaves(language)):
         return mode_of(name, pair, templates, is_quick=is_quick, finds_lines=finds_lines)
-    builder = _Builder()
+    builder = ModeBuilder()
     for template in templates:
         builder.add_pair(template)
     if pair is not None and kind in ("string", "comment"):
@@ -213,7 +154,7 @@ def mode_of(  # noqa: PLR0913 - where the scan is, and two independent shortcuts
     return builder.mode()
 
 
-def _add_text(builder: _Builder, language: Language, pair: Pair) -> None:
+def _add_text(builder: ModeBuilder, language: Language, pair: Pair) -> None:
     for expression in pair.escapes:
         builder.add(expression, Action.SKIP)
     if pair.closes:
@@ -237,10 +178,10 @@ def _leaf(markup: Markup, chars: str) -> str:
     return rf"<(?!(?i:{others})(?![\w:.$-]))(?P<tag>[A-Za-z][\w:.$-]*+){attributes}>{inner}</(?P=tag)[ \t]*+>"
 
 
-def _add_tag(builder: _Builder, language: Language, *, skips_leaves: bool) -> None:
+def _add_tag(builder: ModeBuilder, language: Language, *, skips_leaves: bool) -> None:
     code = (*_templates(language), *_braces(language))
     if skips_leaves:
-        marks = "".join(re.escape(pair.first or _first_chars(pair.opens)) for pair in code)
+        marks = "".join(re.escape(pair.first or first_chars(pair.opens)) for pair in code)
         builder.add(rf"\"[^\"\n{marks}]*+\"", Action.SKIP)
     for pair in language.markup.attributes if language.markup else ():
         builder.add_pair(pair)
@@ -267,7 +208,7 @@ def _braces(language: Language) -> tuple[Pair, ...]:
     return (_brace_of(markup.braces),) if markup and markup.braces is not None else ()
 
 
-def _add_nested_text(builder: _Builder, language: Language) -> None:
+def _add_nested_text(builder: ModeBuilder, language: Language) -> None:
     builder.add(_END_TAG, Action.END_TAG)
     for pair in language.pairs:
         if pair.kind == "tag":
@@ -282,7 +223,7 @@ def _without_condition(pair: Pair) -> Pair:
     return Pair(pair.mark, pair.opens, kind="tag")
 
 
-def _add_code(builder: _Builder, language: Language, around: Pair | None, is_quick: bool) -> None:
+def _add_code(builder: ModeBuilder, language: Language, around: Pair | None, is_quick: bool) -> None:
     is_bracket = around is not None and around.kind == "bracket"
     if around is not None and is_bracket and around.closes not in (r"\)", r"\]", r"\}"):
         builder.add(closing_expression(around), Action.CLOSE)
@@ -306,7 +247,7 @@ def _add_code(builder: _Builder, language: Language, around: Pair | None, is_qui
         _add_brackets(builder, language, around)
 
 
-def _add_brackets(builder: _Builder, language: Language, around: Pair | None) -> None:
+def _add_brackets(builder: ModeBuilder, language: Language, around: Pair | None) -> None:
     for mark in language.brackets[::2]:
         builder.add(re.escape(mark), Action.BRACKET, _BRACKET[mark])
     closing = language.brackets[1::2]
@@ -322,93 +263,3 @@ def _whole(pair: Pair) -> str:
         return rf"(?:{pair.opens})[^\n]*"
     escapes = "".join(f"{expression}|" for expression in pair.escapes)
     return rf"(?:{pair.opens})(?:{escapes}(?!{pair.closes})[^\n])*+(?:{pair.closes})?"
-
-
-class _Builder:
-    """Makes one expression of many, each a group."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._actions: dict[int, tuple[Action, Pair | None]] = {}
-        self._named: dict[int, tuple[str, str, str, str]] = {}
-        self._num_groups = 0
-        self._first = ""
-        self._begins_line = False
-
-    def add(self, expression: str, action: Action, pair: Pair | None = None, first: str = "") -> None:
-        """One more alternative; the first that matches counts."""
-        at = self._num_groups + 1
-        names = ("tag", "lang", "indent", "end")
-        tag, lang, indent, end = (f"{name}{at}" if f"?P<{name}>" in expression else "" for name in names)
-        self._num_groups += 1 + re.compile(expression).groups
-        expression = re.sub(r"\(\?P(<\w+|=\w+)", rf"(?P\g<1>{at}", expression)
-        self._parts.append(f"({expression})")
-        self._actions[at] = action, pair
-        self._named[at] = tag, lang, indent, end
-        begins = first or _first_chars(expression)
-        self._begins_line = self._begins_line or not begins
-        self._first += begins
-
-    def add_pair(self, pair: Pair) -> None:
-        """The mark that opens a pair."""
-        self.add(pair.opens, Action.OPEN, pair, pair.first)
-
-    def mode(self) -> Mode:
-        """The whole."""
-        first = self._first + "\n" * self._begins_line
-        pattern = re.compile("|".join(self._parts) or "(?!)", re.MULTILINE)
-        chars = re.compile(f"[{re.escape(''.join(dict.fromkeys(first)))}]" if first else "(?!)")
-        return Mode(chars, pattern, self._begins_line, self._actions, self._named)
-
-
-_NOTHING = re.compile(r"\\b|\(\?(?:P<\w+>|i:|:)|\((?!\?)")
-
-
-def _first_chars(expression: str) -> str:
-    """The characters that a match of an expression may begin with; empty for one that begins with a line.
-
-    Raises ValueError where the expression hides them: the pair then has to name them.
-    """
-    at, found = 0, ""
-    while at < len(expression):
-        if expression.startswith(("(?<", "(?=", "(?!"), at):
-            at = _end_of_group(expression, at)
-        elif nothing := _NOTHING.match(expression, at):
-            at = nothing.end()
-        elif expression.startswith(("^", r"\A"), at):
-            return ""
-        else:
-            chars, at = _first_atom(expression, at)
-            found += chars
-            if expression[at : at + 1] not in ("?", "*"):
-                return found
-            at += 1
-    raise ValueError(expression)
-
-
-def _first_atom(expression: str, at: int) -> tuple[str, int]:
-    char = expression[at]
-    if char == "[" and expression[at + 1] != "^":
-        end = expression.index("]", at + 2)
-        inside = expression[at + 1 : end].replace(r"\t", "\t").replace("\\", "")
-        if "-" not in inside[1:-1]:
-            return inside, end + 1
-    if char == "\\" and not (expression[at + 1].isalnum() and expression[at + 1] != "n"):
-        return ("\n" if expression[at + 1] == "n" else expression[at + 1]), at + 2
-    if char in "[(.$|\\)":
-        raise ValueError(expression)
-    return char, at + 1
-
-
-def _end_of_group(expression: str, at: int) -> int:
-    depth = 0
-    while True:
-        if expression[at] == "\\":
-            at += 1
-        elif expression[at] == "[":
-            at = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]").match(expression, at).end() - 1  # type: ignore[union-attr]
-        else:
-            depth += {"(": 1, ")": -1}.get(expression[at], 0)
-        at += 1
-        if depth == 0:
-            return at

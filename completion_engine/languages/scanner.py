@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from completion_engine.languages.modes import Action, Mode, mode_of, raw_element, reach_of
+from completion_engine.languages.marks import Action, Mode
+from completion_engine.languages.modes import mode_of, raw_element, reach_of
 from completion_engine.languages.syntax import Markup, Pair
 from completion_engine.languages.table import identifier_of, language_of
 
