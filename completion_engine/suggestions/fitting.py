@@ -51,7 +51,7 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
         return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
     if repeats_line_above(region, text):
         return Suggestion("", 0, "repeats-line-above")
-    text = _fitting(rules, text)
+    text = _settled(rules, text)
     if not text.strip():
         return Suggestion("", 0, "does-not-fit-rest-of-line")
     num_replaced = num_covered(region, text)
@@ -83,6 +83,16 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
         if text == before:
             break
     return text, rule
+
+
+def _settled(rules: StopRules, text: str) -> str:
+    """Return the text that fits the rest of the line, cleaned again each time that this shortens it."""
+    for _ in range(_MAX_ROUNDS):
+        fitting = _fitting(rules, text)
+        if fitting in ("", text):
+            return fitting
+        text = _tidy(rules, fitting)[0]
+    return text
 
 
 def _fitting(rules: StopRules, text: str) -> str:

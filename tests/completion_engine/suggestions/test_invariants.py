@@ -117,6 +117,7 @@ def test_a_boundary_lies_within_the_text_and_never_moves_back(cursor: CursorCont
 
 @many
 @given(places, any_text)
+@example(CursorContext("'", "[", "markdown"), "')(")
 def test_polishing_what_was_shown_changes_nothing(cursor: CursorContext, generated: str) -> None:
     shown = polish(StopRules(cursor), generated)
     if not shown.rule:
