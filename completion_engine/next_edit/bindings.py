@@ -26,6 +26,7 @@ _IMPORTS = ("import", "use_")
 _MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expression")
 _MEMBER_FIELDS = frozenset({"attribute", "property", "field"})
 _CALLS = ("argument_list", "arguments", "call", "call_expression", "subscript", "block")
+_CHANGES = ("augmented_assignment", "compound_assignment", "update_expression")
 _VALUE_FIELDS = frozenset(
     {"value", "right", "type", "body", "return_type", "object", "function", "condition", "arguments"}
 )
@@ -108,7 +109,7 @@ def _is_bound_in(parent: Node, node: Node) -> bool | None:
     """Return whether a node binds what its child `node` names; None where a node above it decides."""
     field = _field_of(parent, node)
     kind = parent.type
-    if kind in _CALLS:
+    if kind in _CALLS or kind.startswith(_CHANGES):
         return False
     if kind in _MEMBERS:
         return None if field in _MEMBER_FIELDS else False

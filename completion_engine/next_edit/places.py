@@ -16,15 +16,13 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import without_surrogates
 
-NUM_LINES_BEFORE, NUM_LINES_AFTER = 25, 15
-NUM_RENAME_LINES_BEFORE, NUM_RENAME_LINES_AFTER = 16, 8
-MAX_CHARS = 2_400, 1_200  # before and after
-MAX_RENAME_CHARS = 1_200, 600
-MAX_SHOWN_HUNKS = 6
+# More lines and edits separate right places from wrong ones no better; see docs/experiments/next_edit.md.
+NUM_LINES_BEFORE, NUM_LINES_AFTER = 3, 2
+MAX_CHARS = 600, 300  # before and after
+MAX_SHOWN_HUNKS = 2
 _MAX_HUNK_LINES = 12
 _MAX_HUNK_CHARS = 600
-MAX_HUNK_TOKENS = 320  # tokens of all shown hunks together
-MAX_RENAME_HUNK_TOKENS = 200
+MAX_HUNK_TOKENS = 120  # tokens of all shown hunks together
 
 
 class PlacePrompts:
@@ -33,7 +31,6 @@ class PlacePrompts:
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self._tokenizer, self._max_tokens = tokenizer, max_tokens
         self._form = RepositoryFormat(tokenizer, MAX_HUNK_TOKENS)
-        self._rename_form = RepositoryFormat(tokenizer, MAX_RENAME_HUNK_TOKENS)
 
     def prompt(self, request: EditRequest, document: EditDocument, edit: LineEdit) -> tuple[int, ...] | None:
         """Return the tokens up to where the replaced lines begin; None where they would be too many."""
@@ -55,9 +52,8 @@ class PlacePrompts:
         hunks = request.hunks[-MAX_SHOWN_HUNKS:]
         if fim is None or not hunks:
             return self.prompt(request, document, edit)
-        lines = NUM_RENAME_LINES_BEFORE, NUM_RENAME_LINES_AFTER
-        before, after = text_around(document, edit, left_out, lines, MAX_RENAME_CHARS)
-        front = self._rename_form.tokens(self._context(request, hunks[:-1]), document.path)
+        before, after = text_around(document, edit, left_out)
+        front = self._form.tokens(self._context(request, hunks[:-1]), document.path)
         texts = [before, f"{after}\n", f"\n{_shown(hunks[-1], '').text}\n"]
         head, tail, end = tokenizer.encode_many(texts)
         return self._bounded(
@@ -90,19 +86,17 @@ def text_around(
     document: EditDocument,
     edit: LineEdit,
     left_out: Collection[int] = (),
-    num_lines: tuple[int, int] = (NUM_LINES_BEFORE, NUM_LINES_AFTER),
-    max_chars: tuple[int, int] = MAX_CHARS,
 ) -> tuple[str, str]:
     """Return the lines before and after the replaced ones, as much as a prompt shows of them.
 
-    `num_lines` and `max_chars` bound both sides. Lines whose numbers are in `left_out` are not shown.
+    Lines whose numbers are in `left_out` are not shown.
     """
-    first = max(0, edit.first_line - num_lines[0])
-    end = min(len(document.lines), edit.end_line + num_lines[1])
+    first = max(0, edit.first_line - NUM_LINES_BEFORE)
+    end = min(len(document.lines), edit.end_line + NUM_LINES_AFTER)
     before = [document.lines[line] for line in range(first, edit.first_line) if line not in left_out]
     after = [document.lines[line] for line in range(edit.end_line, end) if line not in left_out]
-    head = "".join(f"{line}\n" for line in _last_within(before, max_chars[0]))
-    tail = "\n".join(reversed(_last_within(after[::-1], max_chars[1])))
+    head = "".join(f"{line}\n" for line in _last_within(before, MAX_CHARS[0]))
+    tail = "\n".join(reversed(_last_within(after[::-1], MAX_CHARS[1])))
     return without_surrogates(head), without_surrogates(tail)
 
 

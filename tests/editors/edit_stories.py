@@ -74,6 +74,121 @@ _ASYNC = """async def load(client):
     return users, orders, items
 """
 
+_PYTHON_CALLS = """def load(path):
+    return open(path).read()
+
+
+first = load("a.txt")
+second = load("b.txt")
+print(load("c.txt"), first, second)
+"""
+_PARAMETER = """export function area(w: number, scale: number): number {
+  const wide = w * scale;
+  if (w < 0) {
+    return 0;
+  }
+  return wide * w;
+}
+"""
+_METHOD = """class Store:
+    def put(self, key):
+        self.keys.append(key)
+
+    def put_twice(self, key):
+        self.put(key)
+        self.put(key)
+"""
+_ATTRIBUTE = """class Clock:
+    def __init__(self):
+        self.now = 0
+
+    def tick(self):
+        self.now += 1
+        return self.now
+"""
+_GO = """package shapes
+
+type Point struct {
+\tX, Y int
+}
+
+func New(x, y int) Point {
+\treturn Point{x, y}
+}
+
+func Move(p Point, x int) Point {
+\tp.X += x
+\treturn p
+}
+"""
+_RUST = """const LIMIT: usize = 8;
+
+fn first(values: &[u8]) -> &[u8] {
+    &values[..LIMIT]
+}
+
+fn rest(values: &[u8]) -> &[u8] {
+    &values[LIMIT..]
+}
+"""
+_JAVA = """class Sums {
+    private int add(int a, int b) { return a + b; }
+
+    int three(int a, int b, int c) {
+        return add(add(a, b), c);
+    }
+
+    int twice(int a) { return this.add(a, a); }
+}
+"""
+_TYPES = """def width(box) -> int:
+    return box.right - box.left
+
+
+def height(box) -> int:
+    return box.bottom - box.top
+
+
+def area(box) -> int:
+    return width(box) * height(box)
+
+
+def edge(box) -> int:
+    return 2 * (width(box) + height(box))
+"""
+_DERIVES = """#[derive(Debug)]
+struct Point { x: i32, y: i32 }
+
+#[derive(Debug)]
+struct Line { from: Point, to: Point }
+
+#[derive(Debug)]
+struct Circle { center: Point, radius: i32 }
+
+#[derive(Debug)]
+struct Shape { lines: Vec<Line> }
+"""
+_CSS = """.title { color: crimson; }
+.note { color: crimson; }
+.error { color: crimson; }
+.link { color: crimson; }
+"""
+
+_CLASS = """class Queue:
+    pass
+
+
+def first(waiting: Queue) -> Queue:
+    return waiting or Queue()
+"""
+_LOOP = """def total(orders):
+    whole = 0
+    for o in orders:
+        if o.is_paid:
+            whole += o.price * o.count
+    return whole
+"""
+
 LOGGING = _renamed(
     "another level of logging",
     "calls.py",
@@ -131,6 +246,94 @@ STORIES = (
         _MARKDOWN,
         ":1s/slip/slipstream/<CR>:2s/slip/slipstream/<CR>",
         ("`slip ", "`slipstream "),
+    ),
+    _renamed(
+        "a function gets another name",
+        "calls_load.py",
+        _PYTHON_CALLS,
+        ":1s/load/read_text/<CR>",
+        ("load", "read_text"),
+    ),
+    _renamed(
+        "a parameter gets another name",
+        "area.ts",
+        _PARAMETER,
+        ":1s/w:/width:/<CR>",
+        ("(w:", "(width:"),
+        ("w * scale", "width * scale"),
+        ("(w <", "(width <"),
+        ("* w;", "* width;"),
+    ),
+    _renamed(
+        "a method gets another name",
+        "store.py",
+        _METHOD,
+        ":2s/put/add/<CR>",
+        ("put(", "add("),
+    ),
+    _renamed(
+        "an attribute gets another name",
+        "clock.py",
+        _ATTRIBUTE,
+        ":3s/now/ticks/<CR>",
+        ("now", "ticks"),
+    ),
+    _renamed(
+        "a type gets another name",
+        "shapes.go",
+        _GO,
+        ":3s/Point/Place/<CR>",
+        ("Point", "Place"),
+    ),
+    _renamed(
+        "a constant gets another name",
+        "limit.rs",
+        _RUST,
+        ":1s/LIMIT/NUM_FIRST/<CR>",
+        ("LIMIT", "NUM_FIRST"),
+    ),
+    _renamed(
+        "a private method gets another name",
+        "Sums.java",
+        _JAVA,
+        ":2s/add/sum/<CR>",
+        ("add(", "sum("),
+    ),
+    _renamed(
+        "a class gets another name",
+        "queue.py",
+        _CLASS,
+        ":1s/Queue/Backlog/<CR>",
+        ("Queue", "Backlog"),
+    ),
+    _renamed(
+        "a loop gets a longer name for its items",
+        "total.py",
+        _LOOP,
+        ":3s/for o/for order/<CR>",
+        ("for o ", "for order "),
+        ("o.", "order."),
+    ),
+    _renamed(
+        "a type changes",
+        "box.py",
+        _TYPES,
+        ":1s/int/float/<CR>:5s/int/float/<CR>",
+        ("int", "float"),
+    ),
+    _renamed(
+        "a derive is added",
+        "shapes.rs",
+        _DERIVES,
+        ":1s/Debug/Debug, Clone/<CR>:4s/Debug/Debug, Clone/<CR>",
+        ("Debug", "Debug, Clone"),
+    ),
+    _renamed(
+        "a color changes",
+        "style.css",
+        _CSS,
+        ":1s/crimson/darkred/<CR>:2s/crimson/darkred/<CR>",
+        ("crimson", "darkred"),
     ),
 )
 

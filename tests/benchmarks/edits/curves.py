@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from completion_engine.next_edit.decision import Weights, features, probability
+from completion_engine.next_edit.decision import Decision, Weights, features, probability
 from tests.benchmarks.edits.asking import Ask, Scored
 
 Score = Callable[[Scored], float]
@@ -69,9 +69,9 @@ class Point:
         }
 
 
-def by_probability(weights: Weights) -> Score:
-    """The probability that the shipped decision gives, under these weights."""
-    return lambda scored: probability(scored.evidence, weights)
+def by_probability(decision: Decision) -> Score:
+    """The probability that a decision gives."""
+    return lambda scored: probability(scored.evidence, decision)
 
 
 def by_log_odds(scored: Scored) -> float:
@@ -127,14 +127,23 @@ def _proposed(
     return None
 
 
-def fit(asks: Sequence[Ask]) -> Weights:
-    """Weights of a logistic model by gradient descent; each place counts once for each number of examples."""
+def fit(asks: Sequence[Ask]) -> Decision:
+    """The weights after one example, fitted on its places alone, and those after more, fitted on all places.
+
+    Each place counts once for each number of examples.
+    """
     places: dict[tuple[str, str, str, int], Scored] = {}
     for ask in asks:
         for scored in ask.candidates:
             places[ask.package, ask.file, scored.key, scored.evidence.num_examples] = scored
-    rows = np.array([features(scored.evidence) for scored in places.values()])
-    is_right = np.array([float(scored.hunk >= 0) for scored in places.values()])
+    one = [scored for scored in places.values() if scored.evidence.num_examples == 1]
+    return Decision(_fit(one), _fit(list(places.values())))
+
+
+def _fit(places: Sequence[Scored]) -> Weights:
+    """Weights of a logistic model by gradient descent."""
+    rows = np.array([features(scored.evidence) for scored in places])
+    is_right = np.array([float(scored.hunk >= 0) for scored in places])
     weights = np.zeros(rows.shape[1])
     ridge = np.full(rows.shape[1], _RIDGE)
     ridge[0] = 0.0

@@ -63,6 +63,7 @@ def test_a_name_that_is_still_bound_is_seen(language: str, renamed: str, use: st
         pytest.param("python", "x = load(1)", "x = fetch(2)", id="a use was renamed"),
         pytest.param("python", "a.load(1)", "a.fetch(2)", id="a method was"),
         pytest.param("python", "x = f(load=1)", "x = f(fetch=2)", id="a keyword was"),
+        pytest.param("python", "load += 1", "fetch += 1", id="a changed value was"),
         pytest.param("python", "def f(x: Set[load]): pass", "y: fetch", id="a type was"),
         pytest.param("plaintext", "def load(a): pass", "x = fetch(1)", id="no grammar"),
     ],

@@ -30,6 +30,7 @@ PYTHON_ATTRIBUTE = """class A:
         self.load = fetch
 
     def other(self):
+        self.fetch += 1
         return self.fetch
 """
 TYPESCRIPT_METHOD = """class A {
@@ -65,7 +66,12 @@ LINKED = [
         {5: "        return self.load() + b.fetch()"},
         id="a method, where the receiver is its own",
     ),
-    pytest.param("python", PYTHON_ATTRIBUTE, {5: "        return self.load"}, id="an attribute"),
+    pytest.param(
+        "python",
+        PYTHON_ATTRIBUTE,
+        {5: "        self.load += 1", 6: "        return self.load"},
+        id="an attribute",
+    ),
     pytest.param(
         "python", PYTHON_COMPREHENSION, {0: "a = [load(1) for load in load]"}, id="a comprehension's own name"
     ),
