@@ -1,4 +1,4 @@
-"""The next edit in the real sidekick.nvim, a client that knows nothing of Slipstream.
+"""The next edit in the real sidekick.nvim, a client of other servers.
 
 `SLIPSTREAM_CLIENTS` names the folder that holds its source.
 """
@@ -17,7 +17,8 @@ from tests.editors.neovim.editor import SERVER, Neovim, Start
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
 
 MAX_STEPS = 24
-RENAMES = [story for story in STORIES if story.name.endswith("another name")]
+# Stories of one command: sidekick asks after each.
+RENAMES = [story for story in STORIES if story.keys.count("<CR>") == 1]
 # The client must have a name that holds "copilot".
 INIT = f"""
 vim.o.swapfile = false
@@ -30,7 +31,7 @@ vim.lsp.enable('slipstream-copilot')
 require('sidekick').setup({{ nes = {{ enabled = true }}, cli = {{ watch = false }} }})
 require('sidekick.nes').enable(true)
 """
-# Sidekick asks after a pause: what is drawn counts once a request was answered and none is on its way.
+# Sidekick asks after a pause. Wait until a request was answered and none is on its way.
 SETTLED = """
 local nes = require('sidekick.nes')
 return vim.fn.getchar(1) == 0 and Drawn.is_next_edit_settled() and next(nes._requests) == nil

@@ -53,13 +53,14 @@ end
 local function from_item(item, client)
   local buf = vim.uri_to_bufnr(item.textDocument.uri)
   local is_loaded = vim.api.nvim_buf_is_loaded(buf)
-  if item.textDocument.version == vim.NIL then
+  local version = item.textDocument.version
+  if version == nil or version == vim.NIL then -- Neovim 0.11 and 0.12
     local row, end_row = item.range.start.line, item.range['end'].line
     local edit = { client = client, buf = buf, row = row, col = 0, end_row = end_row, end_col = 0 }
     edit.lines, edit.command = { '' }, item.command
     return not is_loaded and edit or nil
   end
-  if not is_loaded or vim.lsp.util.buf_versions[buf] ~= item.textDocument.version then
+  if not is_loaded or vim.lsp.util.buf_versions[buf] ~= version then
     return nil
   end
   local row, col = byte_position(buf, item.range.start, client.offset_encoding)
