@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.editors.neovim.editor import SERVER, Neovim, Start
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
 
 MAX_STEPS = 24
+OPENED_S = 0.5  # after it the server has read the rules of a document, and follows its edits
 # Stories of one command: sidekick asks after each.
 RENAMES = [story for story in STORIES if story.keys.count("<CR>") == 1]
 # The client must have a name that holds "copilot".
@@ -54,6 +56,7 @@ def test_sidekick_makes_the_rest_of_a_rename(sidekick: Neovim, project: Path, st
     path.write_text(story.before)
     sidekick.edit(path)
     sidekick.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'slipstream-copilot' }) > 0")
+    time.sleep(OPENED_S)
     sidekick.type(story.keys)
     sidekick.until("return vim.b.changedtick > 2")
     for _ in range(MAX_STEPS):
