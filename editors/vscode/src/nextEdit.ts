@@ -106,8 +106,7 @@ export class NextEdit implements vscode.Disposable {
     return isOn && document !== undefined && isEnabledFor(configuration.languages(), document.languageId);
   }
 
-  /** Ask for an edit. Where it belongs to a file that is not open, open that and ask once more, `isOpened`. */
-  private async ask(kind: TriggerKind, isOpened = false): Promise<void> {
+  private async ask(kind: TriggerKind): Promise<void> {
     this.cancel();
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined || !this.isWanted(editor.document)) {
@@ -119,21 +118,13 @@ export class NextEdit implements vscode.Disposable {
     const params = {
       textDocument: { uri: editor.document.uri.toString(), version: editor.document.version },
       position: { line, character },
-      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true, otherFiles: !isOpened },
+      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true },
     };
     const answer = await this.server.request<EditAnswer>(METHOD, params, asked.token);
     if (asked.token.isCancellationRequested) {
       return;
     }
-    const edit = answer?.edits[0];
-    if (edit?.textDocument.version === null) {
-      await vscode.workspace.openTextDocument(vscode.Uri.parse(edit.textDocument.uri));
-      if (this.asked === asked) {
-        await this.ask(kind, true);
-      }
-      return;
-    }
-    this.proposal = proposalOf(edit);
+    this.proposal = proposalOf(answer?.edits[0]);
     this.redraw();
     if (this.proposal === undefined && kind === "invoked") {
       vscode.window.setStatusBarMessage("Slipstream has no next edit", NOTICE_MS);

@@ -55,16 +55,6 @@ export interface Texts {
 }
 
 /** The answer to `slipstream/stats`. */
-/** Some days' figures; times are null without an answer. */
-export interface Usage {
-  readonly num_keys_saved: number;
-  readonly num_accepted: number;
-  readonly num_answered: number;
-  readonly p50_ms: number | null;
-  readonly p95_ms: number | null;
-  readonly tokens_by_source: Counts;
-}
-
 export interface Stats {
   readonly state: ServerState;
   readonly message: string;
@@ -80,8 +70,6 @@ export interface Stats {
   readonly last: LastSuggestion | null;
   readonly recent_response_ms: readonly number[];
   readonly texts: Texts;
-  /** Null where the server cannot keep figures by day. */
-  readonly usage: { readonly today: Usage; readonly week: Usage; readonly path: string } | null;
 }
 
 /** A run of suggested characters from one source; `line` is 0-based. */
@@ -124,10 +112,10 @@ interface ProtocolPosition {
   readonly character: number;
 }
 
-/** One edit that the server proposes. A file that is not open has no version. */
+/** One edit that the server proposes. */
 export interface ProposedEdit {
   readonly text: string;
-  readonly textDocument: { readonly uri: string; readonly version: number | null };
+  readonly textDocument: { readonly uri: string; readonly version: number };
   readonly range: { readonly start: ProtocolPosition; readonly end: ProtocolPosition };
   readonly command?: { readonly title: string; readonly command: string; readonly arguments?: unknown[] };
 }

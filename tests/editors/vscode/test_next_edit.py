@@ -65,29 +65,3 @@ def test_tab_indents_where_no_edit_is_shown(window: Window) -> None:
     window.open("plain.txt", "one\n")
     window.press("Tab")
     assert window.save().startswith("one\n") and window.save() != "one\n"
-
-
-def test_a_rename_goes_on_in_a_file_that_is_not_open(window: Window) -> None:
-    (window.folder / "use.py").write_text("from net import fetch\n\nfirst = fetch('a')\n")
-    window.open("net.py", "def fetch(url):\n    return open(url)\n")
-    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
-    window.type("load")
-    window.press("ArrowDown")
-    tab = window.page.locator('.tab.active[data-resource-name="use.py"]')
-
-    def is_there() -> bool:
-        """Ask for an edit, or jump to it: the index reads new files after a moment."""
-        if tab.count() == 0:
-            window.press("Alt+Shift+Backslash")
-            window.page.wait_for_timeout(1_000)
-        return tab.count() > 0
-
-    until(is_there, what="an edit in use.py", timeout_s=60)
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
-    wait_for(window, "Tab to jump")
-    window.press("Tab")
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
-    until(lambda: window.attached() == "", what="no further edit")
-    assert window.save() == "from net import load\n\nfirst = load('a')\n"
