@@ -55,6 +55,16 @@ export interface Texts {
 }
 
 /** The answer to `slipstream/stats`. */
+/** Some days' figures; times are null without an answer. */
+export interface Usage {
+  readonly num_keys_saved: number;
+  readonly num_accepted: number;
+  readonly num_answered: number;
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+  readonly tokens_by_source: Counts;
+}
+
 export interface Stats {
   readonly state: ServerState;
   readonly message: string;
@@ -70,6 +80,8 @@ export interface Stats {
   readonly last: LastSuggestion | null;
   readonly recent_response_ms: readonly number[];
   readonly texts: Texts;
+  /** Null where the server cannot keep figures by day. */
+  readonly usage: { readonly today: Usage; readonly week: Usage; readonly path: string } | null;
 }
 
 /** A run of suggested characters from one source; `line` is 0-based. */
