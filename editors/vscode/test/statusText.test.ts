@@ -19,6 +19,7 @@ const stats: Stats = {
   index: [{ folder: "/home/me/shop", state: "building", num_files: 3, num_tokens: 9, progress: { done: 1, total: 4, path: "" }, problem: "" }],
   last: { id: "7", response_ms: 38.2, num_tokens: 29, num_written: 12, num_forwards: 10, tokens_per_pass: 1.2, accepted_by_source: {}, text: "x" },
   recent_response_ms: [38.2],
+  usage: null,
   texts: { rules: {}, sources: {}, stages: {} },
 };
 const situation: Situation = { phase: "ready", message: "", percent: undefined, snoozedUntil: undefined, silentLanguage: undefined, stats };
