@@ -170,11 +170,13 @@ class SlipstreamServer(LanguageServer):
     def follow_edits(self, uri: str) -> None:
         """Follow the edits of an open document, until a rule is found that keeps it out of the index.
 
-        They are used only after `check_followed`.
+        They are used only after `check_followed`, which needs to know which file the document is.
         """
         if self.session.location_of(uri).is_secret:
             return
         self.session.edits.allow(uri)
+        if uri in self.session.unidentified:
+            return
         task = asyncio.get_running_loop().create_task(self.check_followed(uri))
         self._following.add(task)
         task.add_done_callback(self._following.discard)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from completion_engine.next_edit.candidates import find_candidates
 from completion_engine.next_edit.edits import EditAnswer, EditRequest, ProposedEdit
 from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
+from lsp_server.workspace import open_files
 from lsp_server.workspace.settings import Settings
 from tests.windows import ScriptedEngine, Window, Windows, place, windows_on
 
@@ -113,6 +115,29 @@ async def test_an_edit_that_is_not_wanted_is_not_proposed_again(how: str) -> Non
         (edit,) = await ask(window)
         assert edit["range"]["start"]["line"] == 2
         assert (await counters(window))["num_edits_rejected"] == 1
+        await window.end()
+
+
+async def test_edits_count_that_come_before_the_disk_says_which_file_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_answering, find = threading.Event(), open_files.find_file
+
+    def find_late(path: Path) -> open_files.FoundFile:
+        is_answering.wait(60)
+        return find(path)
+
+    monkeypatch.setattr(open_files, "find_file", find_late)
+    async with windows_on(load_editing) as windows:
+        window = await windows.open()
+        await window.begin(index={"enabled": False})
+        window.open(URI, TEXT)
+        window.change(URI, replacement(0, 0, 5, "load"))
+        await counters(window)
+        await asyncio.sleep(0.05)  # rules would be read meanwhile
+        is_answering.set()
+        (edit,) = await ask(window, triggerKind=2)
+        assert edit["range"]["start"]["line"] == 1
         await window.end()
 
 
