@@ -1,6 +1,7 @@
 """How a language is written: its opening and closing marks, and the beginnings and ends of its blocks.
 
-The tables in `braces`, `scripts`, `texts` and `hosts` consist of such values. Does not depend on documents or scanning.
+The tables in `braces`, `scripts`, `texts` and `hosts` consist of such values. Does not depend on documents
+or scanning.
 """
 
 from __future__ import annotations

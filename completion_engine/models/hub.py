@@ -149,6 +149,8 @@ def _run_worker(
     message = _last(outcome.stdout)
     if outcome.exit_code != 0 or "path" not in message:
         raise _explain(name, outcome, message)
+    if not is_planned and (plan := next((one for one in messages(outcome.stdout) if "total" in one), None)):
+        on_plan(str(plan["revision"]), 0)  # all was there before the first look
     return str(message["path"])
 
 

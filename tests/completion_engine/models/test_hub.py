@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from completion_engine.models.hub import download_model
+from completion_engine.models.job import Monitor, WorkerProgram
+
 if TYPE_CHECKING:
     from tests.model_index import WheelIndex
 
@@ -182,6 +185,18 @@ def test_a_model_that_another_program_cached_is_taken_with_its_commit(tmp_path: 
     assert ensure(tmp_path, "owner/tiny", hub.url, HF_HUB_OFFLINE="1") == str(folder)
     (refs / "main").write_text(LATER)
     assert ensure(tmp_path, "owner/tiny", hub.url, HF_HUB_OFFLINE="1") == str(folder)
+
+
+def test_the_commit_is_known_of_a_download_that_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "\n".join(json.dumps(one) for one in ({"revision": COMMIT, "total": 7}, {"path": str(tmp_path)}))
+    program = WorkerProgram((sys.executable, "-c", f"print({said!r})"), os.environ, stall_s=60)
+    monkeypatch.setattr("completion_engine.models.hub.worker", lambda *_: program)
+    monkeypatch.setattr("completion_engine.models.hub.find_flaw", lambda _folder: "")
+    planned: list[tuple[str, int]] = []
+    download_model("owner/tiny", "", tmp_path, Monitor(), lambda *plan: planned.append(plan))
+    assert planned == [(COMMIT, 0)]
 
 
 def test_a_model_without_safetensors_is_refused(tmp_path: Path, hub: Hub) -> None:

@@ -44,4 +44,16 @@ function M.position(cursor, encoding)
   return { line = cursor.row, character = vim.str_utfindex(cursor.before, encoding) }
 end
 
+--- The byte position in a loaded buffer, or nil if the buffer has no such line.
+---@param buf integer
+---@param position lsp.Position
+---@param encoding string
+---@return integer? row, integer? col
+function M.byte_position(buf, position, encoding)
+  local line = vim.api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1]
+  if line then
+    return position.line, vim.str_byteindex(line, encoding, position.character, false)
+  end
+end
+
 return M

@@ -33,18 +33,6 @@ local opened
 local timer = assert(vim.uv.new_timer())
 local group = vim.api.nvim_create_augroup('slipstream.next_edit', {})
 
---- The byte position in a loaded buffer, or nil if the buffer has no such line.
----@param buf integer
----@param position lsp.Position
----@param encoding string
----@return integer? row, integer? col
-local function byte_position(buf, position, encoding)
-  local line = vim.api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1]
-  if line then
-    return position.line, vim.str_byteindex(line, encoding, position.character, false)
-  end
-end
-
 --- Converts an edit of the answer, or returns nil if its document changed. An edit of a file that is not open
 --- has no version; the file is opened at its place, and the server asked again.
 ---@param item table
@@ -63,8 +51,8 @@ local function from_item(item, client)
   if not is_loaded or vim.lsp.util.buf_versions[buf] ~= version then
     return nil
   end
-  local row, col = byte_position(buf, item.range.start, client.offset_encoding)
-  local end_row, end_col = byte_position(buf, item.range['end'], client.offset_encoding)
+  local row, col = cursors.byte_position(buf, item.range.start, client.offset_encoding)
+  local end_row, end_col = cursors.byte_position(buf, item.range['end'], client.offset_encoding)
   if not (row and end_row) then
     return nil
   end
