@@ -13,6 +13,7 @@ from completion_engine.languages.syntax import Pair
 
 _MAY_BE_LONGER = ("<tag>", "<tag>[`~]*[ \\t]*(?=\\n)")
 _NOTHING = re.compile(r"\\b|\(\?(?:P<\w+>|i:|:)|\((?!\?)")
+_SET = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 
 
 class Action(Enum):
@@ -160,7 +161,7 @@ def end_of_group(expression: str, at: int) -> int:
         if expression[at] == "\\":
             at += 1
         elif expression[at] == "[":
-            at = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]").match(expression, at).end() - 1  # type: ignore[union-attr]
+            at = _SET.match(expression, at).end() - 1  # type: ignore[union-attr] # the tables' sets are closed
         else:
             depth += {"(": 1, ")": -1}.get(expression[at], 0)
         at += 1

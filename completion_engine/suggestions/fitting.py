@@ -122,7 +122,7 @@ def _within_slot(region: CursorRegion, text: str) -> str:
     """
     rest = region.line_suffix.lstrip()
     if rest.startswith("|") and region.line_prefix.lstrip().startswith("|") and region.language.is_text:
-        return _CELL.match(text)[0].rstrip()  # type: ignore[index]
+        return _CELL.match(text)[0].rstrip()  # type: ignore[index] # it matches any text
     if rest[:1] in _SYMMETRIC and rest[:1] in open_marks(region) and _WORD.search(rest):
         end = _closing_mark(text, rest[0])
         return text[:end] if end >= 0 else text
