@@ -27,10 +27,10 @@ class CapturedWork(TorchDispatchMode):
         parts = result if isinstance(result, list | tuple) else [result]
         for part in parts:
             is_old = isinstance(part, Tensor) and bool(args) and isinstance(args[0], Tensor)
-            assert is_old and _memory_of(part) == _memory_of(args[0]), f"{name} is no captured work"
-        assert name != "lift_fresh", "a tensor made of the host's numbers is no captured work"
+            assert is_old and _memory_of(part) == _memory_of(args[0]), f"{name} is not captured work"
+        assert name != "lift_fresh", "a tensor made of the host's numbers is not captured work"
         if name == "copy_":
-            assert args[0].device == args[1].device, "a copy between devices is no captured work"
+            assert args[0].device == args[1].device, "a copy between devices is not captured work"
         return result
 
 
