@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from tests.quality.everyday.__main__ import Answers, judge_all, print_table
 from tests.quality.everyday.cases import CursorCase, written_cases
-from tests.quality.everyday.judging import Accepted, faults
+from tests.quality.everyday.judging import Accepted, faults, reason_not_parsed
 
 CASES = written_cases()
 
@@ -66,3 +69,24 @@ def test_brackets_beside_strings_still_count(written: str) -> None:
 def test_replaced_characters_count_for_the_pairs() -> None:
     case = CursorCase("rest_closes", "c", "a.c", "f(", "x", ");\n")
     assert faults(case, Accepted("x);", num_replaced=2)) == []
+
+
+def test_an_interrupted_run_goes_on_with_the_answers_of_its_file(tmp_path: Path) -> None:
+    case, other = CASES[:2]
+    Answers(tmp_path / "answers").add(case, Accepted("x\u2028y", 3))
+    answers = Answers(tmp_path / "answers")
+    assert answers.get(case) == Accepted("x\u2028y", 3)
+    assert answers.get(other) is None
+
+
+def test_the_table_says_what_was_not_asked_and_whether_files_are_parsed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = Answers(tmp_path / "answers")
+    answers.add(CASES[0], Accepted(CASES[0].truth))
+    results = judge_all(CASES[:3], answers, prints_all=False)
+    print_table(results, [CASES[0].kind], num_missing=2)
+    row, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (row["num_cases"], row["right"]) == (1, 1.0)
+    assert last["num_not_asked"] == 2
+    assert (last["files_are_parsed"] == "yes") == (not reason_not_parsed())

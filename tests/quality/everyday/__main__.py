@@ -2,26 +2,29 @@
 
 A real server with the real model is asked at each position, as by a key press (or as while typing, with
 `--automatic`), and each answer is judged in its document. `--server` takes the command of another server.
+With `--answers FILE` an interrupted run goes on where it ended: `--minutes` ends one in time.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import shlex
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lsp_server.commands.language_client import LanguageClient
+from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.released_sources import released_sources
 from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
-from tests.quality.everyday.judging import Accepted, faults
+from tests.quality.everyday.judging import Accepted, faults, reason_not_parsed
 
 _INVOKED, _AUTOMATIC = 1, 2
 _MAX_SHOWN = 160
@@ -57,28 +60,42 @@ class Results:
         }
 
 
+class Answers:
+    """The answers so far by position, in a file if there is one. Owns the file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._lines = JsonLines(path)
+        self._found = {row["key"]: Accepted(row["text"], row["num_replaced"]) for row in self._lines.objects}
+
+    def get(self, case: CursorCase) -> Accepted | None:
+        """Return the answer at a position; None if it was not asked."""
+        return self._found.get(case.key)
+
+    def add(self, case: CursorCase, accepted: Accepted) -> None:
+        """Keep one answer."""
+        self._found[case.key] = accepted
+        self._lines.add({"key": case.key, **asdict(accepted)})
+
+
 async def ask_all(
     cases: Sequence[CursorCase],
     root: Path,
     server: Sequence[str],
     target: str,
     trigger: int,
-    results: Results,
-    *,
-    prints_all: bool = False,
+    answers: Answers,
+    until_s: float,
 ) -> None:
-    """Open each document in one server, ask at its cursor and judge the answer; print it if it spoils the
-    file, or always with `prints_all`.
-    """
+    """Open each document without an answer in one server and ask at its cursor, until a time of the clock."""
     async with await LanguageClient.start(server) as client:
         settings = {"target": target, "deadlineMs": 0 if trigger == _INVOKED else 100}
         await client.initialize(root, settings=settings)
         await _ready(client)
         for number, case in enumerate(cases):
+            if time.monotonic() >= until_s:
+                return
             uri = (root / f"case{number}" / Path(case.file).name).as_uri()
-            accepted = await _answer_at(client, uri, case, trigger)
-            if (found := results.add(case, accepted)) or prints_all:
-                print_case(case, accepted, found)
+            answers.add(case, await _answer_at(client, uri, case, trigger))
 
 
 async def _ready(client: LanguageClient) -> None:
@@ -136,33 +153,63 @@ def print_case(case: CursorCase, accepted: Accepted, found: Sequence[str]) -> No
     sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
 
 
-def main() -> None:
-    """Print every spoiled position as a JSON line, then the table by kind and by language."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--random", type=int, default=260, help="positions drawn from example files")
+def judge_all(cases: Sequence[CursorCase], answers: Answers, *, prints_all: bool) -> Results:
+    """Judge the answers that there are; print each that spoils its file, or each with `prints_all`."""
+    results = Results()
+    for case in cases:
+        if (accepted := answers.get(case)) is not None:
+            found = results.add(case, accepted)
+            if found or prints_all:
+                print_case(case, accepted, found)
+    return results
+
+
+def print_table(results: Results, keys: Sequence[str], num_missing: int) -> None:
+    """Print a JSON line for each kind or language, and one on what the table leaves out."""
+    for key in keys:
+        if results.num_cases[key]:
+            sys.stdout.write(json.dumps(results.row(key)) + "\n")
+    reason = reason_not_parsed()
+    checked = f"no: {reason}" if reason else "yes"
+    sys.stdout.write(json.dumps({"num_not_asked": num_missing, "files_are_parsed": checked}) + "\n")
+
+
+def add_positions(parser: argparse.ArgumentParser, num_random: int) -> None:
+    """The options that choose positions."""
+    parser.add_argument("--random", type=int, default=num_random, help="positions drawn from example files")
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--kind", default="", help="only kinds that begin with this")
     parser.add_argument("--target", default="qwen2.5-coder-0.5b")
+
+
+def chosen(asked: argparse.Namespace) -> list[CursorCase]:
+    """The positions that the options choose."""
+    drawn = random_cases(released_sources("examples"), asked.random, asked.seed)
+    return [case for case in written_cases() + drawn if case.kind.startswith(asked.kind)]
+
+
+def main() -> None:
+    """Print every spoiled position as a JSON line, then the table by kind and by language."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_positions(parser, num_random=260)
     parser.add_argument("--automatic", action="store_true", help="ask as while typing, with default settings")
     parser.add_argument("--all", action="store_true", help="print right answers too")
     parser.add_argument("--server", default=f"{sys.executable} -m lsp_server", help="the server's command")
+    parser.add_argument("--answers", type=Path, help="keep answers in this file; ask only where it has none")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no new position after this time")
     asked = parser.parse_args()
-    if importlib.util.find_spec("tree_sitter_language_pack") is None:
-        parser.error("install the grammars first: pip install tree-sitter-language-pack==0.13.0")
-    cases = written_cases() + random_cases(released_sources("examples"), asked.random, asked.seed)
-    cases = [case for case in cases if case.kind.startswith(asked.kind)]
-    results = Results()
+    cases, answers = chosen(asked), Answers(asked.answers)
+    missing = [case for case in cases if answers.get(case) is None]
     trigger = _AUTOMATIC if asked.automatic else _INVOKED
-    with tempfile.TemporaryDirectory() as home:
-        server = shlex.split(asked.server)
-        asking = ask_all(
-            cases, Path(home).resolve(), server, asked.target, trigger, results, prints_all=asked.all
-        )
-        asyncio.run(asking)
-    kinds = sorted({case.kind for case in cases})
-    languages = sorted({case.language for case in cases})
-    for key in [*kinds, *languages]:
-        sys.stdout.write(json.dumps(results.row(key)) + "\n")
+    until_s = time.monotonic() + asked.minutes * 60
+    if missing:
+        with tempfile.TemporaryDirectory() as home:
+            root, server = Path(home).resolve(), shlex.split(asked.server)
+            asyncio.run(ask_all(missing, root, server, asked.target, trigger, answers, until_s))
+    results = judge_all(cases, answers, prints_all=asked.all)
+    kinds, languages = ({getattr(case, name) for case in cases} for name in ("kind", "language"))
+    num_missing = sum(answers.get(case) is None for case in cases)
+    print_table(results, [*sorted(kinds), *sorted(languages)], num_missing)
 
 
 if __name__ == "__main__":

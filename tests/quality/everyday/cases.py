@@ -54,6 +54,11 @@ class CursorCase:
     suffix: str
 
     @property
+    def key(self) -> str:
+        """The name of the position in files of answers and of texts."""
+        return f"{self.kind} {self.file} {len(self.prefix)} {self.prefix[-40:]}"
+
+    @property
     def is_random(self) -> bool:
         """Whether the position was drawn, not written."""
         return self.kind == _RANDOM

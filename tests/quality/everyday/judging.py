@@ -47,6 +47,7 @@ _TAGGED = frozenset(
 )
 _OPEN_TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?<!/)>")
 _CLOSE_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
+_PACK = "tree_sitter_language_pack"
 _VOID_TAGS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source"})
 
 # Grammars of the language pack, where a language is not called as its identifier is.
@@ -109,13 +110,21 @@ def _num_errors(case: CursorCase, accepted: Accepted) -> int:
 
 @lru_cache(maxsize=64)
 def _parser(grammar: str) -> Parser | None:
-    """The parser of a grammar; None where the language pack is not installed."""
-    try:
-        pack = importlib.import_module("tree_sitter_language_pack")
-    except ModuleNotFoundError:
+    """The parser of a grammar; None where the language pack is missing."""
+    if reason_not_parsed():
         return None
-    parser: Parser = pack.get_parser(grammar)
+    parser: Parser = importlib.import_module(_PACK).get_parser(grammar)
     return parser
+
+
+@lru_cache(maxsize=1)
+def reason_not_parsed() -> str:
+    """Why no file is parsed, so that the fault `parse` cannot be found; empty if files are parsed."""
+    try:
+        importlib.import_module(_PACK)
+    except ImportError as error:
+        return f"{error}. Install the grammars: pip install tree-sitter-language-pack==0.13.0"
+    return ""
 
 
 def _repeats_following_line(case: CursorCase, accepted: Accepted) -> bool:

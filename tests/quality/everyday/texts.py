@@ -10,8 +10,6 @@ judge one file differ by their rules only.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,9 +21,9 @@ from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.rules import Stop
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
-from tests.benchmarks.released_sources import released_sources
-from tests.quality.everyday.__main__ import Results, print_case
-from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
+from tests.benchmarks.json_lines import JsonLines
+from tests.quality.everyday.__main__ import Results, add_positions, chosen, print_case, print_table
+from tests.quality.everyday.cases import CursorCase
 from tests.quality.everyday.judging import Accepted
 
 _MAX_TOKENS = 64  # the default setting
@@ -54,33 +52,22 @@ class LateRules:
         return num_chars
 
 
-def key_of(case: CursorCase) -> str:
-    """The name of a position in a file of texts."""
-    return f"{case.kind} {case.file} {len(case.prefix)} {case.prefix[-40:]}"
-
-
 def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) -> None:
     """Append what the engine's target writes at each position that the file lacks, one JSON line each."""
-    known = texts(path)
-    with path.open("a", encoding="utf-8") as out:
-        for case in cases:
-            if key_of(case) in known:
-                continue
-            request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
-            rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
-            decoding = engine.write(request, rules, _MAX_TOKENS)
-            is_cut = decoding.num_checked >= _MAX_TOKENS
-            row = {"key": key_of(case), "text": decoding.written.text, "is_cut": is_cut}
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
-            out.flush()
+    known, lines = texts(path), JsonLines(path)
+    for case in cases:
+        if case.key in known:
+            continue
+        request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
+        rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
+        decoding = engine.write(request, rules, _MAX_TOKENS)
+        is_cut = decoding.num_checked >= _MAX_TOKENS
+        lines.add({"key": case.key, "text": decoding.written.text, "is_cut": is_cut})
 
 
 def texts(path: Path) -> dict[str, tuple[str, bool]]:
     """The text at each position of a file, and whether the limit of length cut it."""
-    if not path.is_file():
-        return {}
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {row["key"]: (row["text"], row["is_cut"]) for row in rows}
+    return {row["key"]: (row["text"], row["is_cut"]) for row in JsonLines(path).objects}
 
 
 def accepted(case: CursorCase, text: str, *, is_cut: bool) -> Accepted:
@@ -96,8 +83,8 @@ def judge(cases: Sequence[CursorCase], path: Path, results: Results) -> None:
     """Count the answers at all positions of a file, and print those that spoil their document."""
     known = texts(path)
     for case in cases:
-        if key_of(case) in known:
-            text, is_cut = known[key_of(case)]
+        if case.key in known:
+            text, is_cut = known[case.key]
             answer = accepted(case, text, is_cut=is_cut)
             if found := results.add(case, answer):
                 print_case(case, answer, found)
@@ -108,20 +95,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["record", "judge"])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--random", type=int, default=141, help="positions drawn from example files")
-    parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--kind", default="", help="only kinds that begin with this")
-    parser.add_argument("--target", default="qwen2.5-coder-0.5b")
+    add_positions(parser, num_random=141)
     asked = parser.parse_args()
-    drawn = random_cases(released_sources("examples"), asked.random, asked.seed)
-    cases = [case for case in written_cases() + drawn if case.kind.startswith(asked.kind)]
+    cases = chosen(asked)
     if asked.action == "record":
         record(CompletionEngine.load(EngineConfig(target=asked.target)), cases, asked.file)
         return
     results = Results()
     judge(cases, asked.file, results)
-    for kind in sorted(results.num_cases.keys() & {case.kind for case in cases}):
-        sys.stdout.write(json.dumps(results.row(kind)) + "\n")
+    num_missing = len(cases) - results.num_cases.total() // 2  # each counts by kind and by language
+    print_table(results, sorted({case.kind for case in cases}), num_missing)
 
 
 if __name__ == "__main__":
