@@ -17,7 +17,8 @@ from tests.editors.vscode import extension
 def test_the_vscode_extension_passes_its_own_checks(program: Callable[[str, str], Path]) -> None:
     program("node", "npm")
     program("extension-packages", "node_modules")
-    assert re.search(r"\bfail 0\b", extension.run_npm("run", "check"))
+    said = extension.run_npm("run", "check")
+    assert re.search(r"\bfail 0\b", said), said
 
 
 def test_the_neovim_plugin_passes_luacheck(program: Callable[[str, str], Path]) -> None:

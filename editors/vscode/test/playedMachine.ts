@@ -1,9 +1,7 @@
 // Owns a machine that tests control: its time advances only by a test's command.
-import { setImmediate as turn } from "node:timers/promises";
 import type { Machine, Owner } from "../src/machine";
 
 const STEP_MS = 500;
-const MAX_TURNS = 1_000_000;
 
 /** Work under way, and whether it has ended. */
 export class Followed<T> {
@@ -46,6 +44,7 @@ export class Computer {
 export class PlayedMachine implements Machine {
   private time = Date.now();
   private sleepers: Sleeper[] = [];
+  private fellAsleep = (): void => undefined;
   private readonly beats = new Set<Beat>();
 
   constructor(
@@ -64,6 +63,7 @@ export class PlayedMachine implements Machine {
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       this.sleepers.push({ until: this.time + ms, wake: resolve });
+      this.fellAsleep();
       signal.addEventListener("abort", () => {
         reject(signal.reason as Error);
       });
@@ -110,12 +110,14 @@ export class PlayedMachine implements Machine {
     }
   }
 
+  /** Until `work` sleeps or has ended, however long the disk takes. */
   private async untilAsleep(work: Followed<unknown>): Promise<void> {
-    for (let turns = 0; this.sleepers.length === 0 && !work.isOver; turns++) {
-      if (turns === MAX_TURNS) {
-        throw new Error("No work is waiting.");
-      }
-      await turn();
+    if (this.sleepers.length > 0 || work.isOver) {
+      return;
     }
+    const asleep = new Promise<void>((resolve) => {
+      this.fellAsleep = resolve;
+    });
+    await Promise.race([asleep, work.promise.catch(() => undefined)]);
   }
 }

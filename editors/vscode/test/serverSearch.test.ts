@@ -243,10 +243,9 @@ test("without any Python the error says what to install", async () => {
   await assert.rejects(setUp(setup), /needs Python 3\.11 to 3\.14/);
 });
 
-test("a program that takes too long is ended with its children", async () => {
-  const began = performance.now();
-  await assert.rejects(run(["sh", "-c", "sleep 30 & sleep 30"], { cwd: folder, timeoutMs: 200 }), /did not answer/);
-  assert.ok(performance.now() - began < 5_000);
+test("a program that takes too long is ended with its children", { timeout: 60_000 }, async () => {
+  // Its output closes when the last child has ended.
+  await assert.rejects(run(["sh", "-c", "sleep 600 & sleep 600"], { cwd: folder, timeoutMs: 200 }), /did not answer/);
 });
 
 test("pip's lines become steps", () => {
