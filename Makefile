@@ -27,7 +27,7 @@ QUIET := --pip-argument=--quiet --pip-argument=--quiet
 INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test check lint kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
+.PHONY: demo test check lint style types kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
 .PHONY: lock lock-check sbom clean help release
 
 help:
@@ -38,7 +38,7 @@ demo: $(VENV)/installed
 	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
 test: $(VENV)/installed-test
-	@$(MAKE) --no-print-directory -j 2 editors front lint kernels
+	@$(MAKE) --no-print-directory -j 3 editors types types-darwin types-win32 front kernels style
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # Other systems run only the packages that ship.
@@ -56,16 +56,21 @@ check: $(VENV)/installed-test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 $(UNIT)
 
-# What can be said without running anything; beside the editors, most of which is waiting for a network.
-lint: $(VENV)/installed-test
+# What can be said without running anything: three times types, as long as all else together; and style and contracts.
+lint: style types types-darwin types-win32
+
+style: $(VENV)/installed-test
 	$(BIN)/python -P -m scripts.check
 	$(BIN)/python -P -m scripts.prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin $(SHIPPED)
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
 	$(BIN)/lint-imports
+
+types: $(VENV)/installed-test
+	$(BIN)/mypy
+
+types-%: $(VENV)/installed-test
+	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
 
 # The model that many tests run, and what would be compiled for it by the first of them.
 kernels: $(VENV)/installed-test
