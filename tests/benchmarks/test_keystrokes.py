@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,10 +17,12 @@ from completion_engine.config import DEFAULT_TARGET
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing
+from lsp_server.scripted_typing.typist import Buffer
 from tests.benchmarks.command_line import app_of
 from tests.benchmarks.keystrokes.__main__ import keystrokes
 from tests.benchmarks.keystrokes.figures import figures_of, markdown, milliseconds, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
+from tests.benchmarks.keystrokes.in_neovim import keys_between
 from tests.benchmarks.keystrokes.llama_server import PART, PEERS, PROGRAM, LlamaServer, running_llama_server
 from tests.benchmarks.keystrokes.measure import (
     SLIPSTREAM,
@@ -27,6 +30,7 @@ from tests.benchmarks.keystrokes.measure import (
     KeystrokeOptions,
     TypedFile,
     measure,
+    type_in_neovim,
     type_with_slipstream,
     visited_files,
 )
@@ -219,3 +223,51 @@ def test_a_table_of_result_files_tells_of_a_busy_machine(tmp_path: Path) -> None
         shown = CliRunner().invoke(app_of(keystrokes), ["--show", str(path)])
         assert shown.exit_code == 0, shown.output
         assert ("do not compare" in shown.output) is is_busy
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keys"),
+    [
+        (("a", "z"), ("ab", "z"), "b"),
+        (("ab", "z"), ("a", "z"), "<BS>"),
+        (("f", ""), ("f(", ")"), "()<Left>"),
+        (("f(", "\n)x"), ("f()", "x"), "<Del><Del>)"),
+        (("if {", "}"), ("if {\n  ", "\n}"), "<CR><Space><Space><CR><Left>"),
+        (("a", "b"), ("a<\\|\t", "b"), "<lt><Bslash><Bar><C-v><Tab>"),
+    ],
+)
+def test_keys_make_the_change_of_the_buffer(
+    before: tuple[str, str], after: tuple[str, str], keys: str
+) -> None:
+    assert keys_between(*before, Buffer(*after)) == keys
+
+
+def a_typed_file(root: Path) -> TypedFile:
+    """The function's body is typed, above other code."""
+    text = f"{TEXT}\n\nprint(area(2, 3))\n"
+    (root / "shapes.py").write_text(text)
+    plan = plan_typing(text, start=text.index("    return"), end=len(TEXT), seed=1)
+    return TypedFile(root, "shapes.py", plan)
+
+
+async def test_slipstream_is_typed_in_a_real_neovim(tiny_model_dir: Path, tmp_path: Path) -> None:
+    file = a_typed_file(tmp_path)
+    options = KeystrokeOptions(str(tiny_model_dir), pace_ms=50.0)
+    try:
+        found = await type_in_neovim(file, "Slipstream in Neovim", options, None)
+    except MissingError as error:
+        pytest.skip(str(error))
+    assert found.num_keys > 10
+    assert found.empty_ms == ()  # a screen does not say that nothing will come
+
+
+async def test_the_real_llama_vim_shows_what_the_real_server_answers(
+    llama_server: LlamaServer, tmp_path: Path
+) -> None:
+    if not os.environ.get("SLIPSTREAM_CLIENTS"):
+        pytest.skip("SLIPSTREAM_CLIENTS names no folder with llama.vim")
+    file = a_typed_file(tmp_path)
+    options = KeystrokeOptions(DEFAULT_TARGET, pace_ms=1000.0)
+    found = await type_in_neovim(file, "llama.vim in Neovim", options, llama_server)
+    assert found.shown_ms
+    assert found.num_not_typed > 0

@@ -1,11 +1,11 @@
 // Owns the tests of building, publishing and removing environments between windows that stop at any moment.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { EnvironmentStore, unpublish } from "../src/environmentStore";
 import { Computer, Followed, type PlayedMachine } from "./playedMachine";
+import { temporaryFolder } from "./temporaryFolder";
 
 const NOW = "0123456789abcdef";
 const LATER = "fedcba9876543210";
@@ -49,12 +49,8 @@ async function isWhole(folder: string): Promise<boolean> {
   return (await readFile(path.join(folder, "second"), "utf8").catch(() => "")) === "half";
 }
 
-async function place(): Promise<string> {
-  return mkdtemp(path.join(tmpdir(), "slipstream-environments-"));
-}
-
 test("a window that stood still for 34 seconds and one that took its place leave each other's work alone", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const [still, other] = [computer.window(), computer.window()];
   const first = new Builder(root, still);
@@ -70,7 +66,7 @@ test("a window that stood still for 34 seconds and one that took its place leave
 });
 
 test("the one that stood still may be first at the end", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const [still, other] = [computer.window(), computer.window()];
   const first = new Builder(root, still);
@@ -84,7 +80,7 @@ test("the one that stood still may be first at the end", async () => {
 });
 
 test("nothing that is half built is ever found", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const builder = new Builder(root, computer.window());
   await builder.begun.promise;
@@ -100,7 +96,7 @@ async function afterwards(
   from: (root: string, window: PlayedMachine) => Promise<void>,
   first = new Computer().window(),
 ): Promise<string[]> {
-  const root = await place();
+  const root = await temporaryFolder();
   await from(root, first);
   const later = new Computer().window();
   later.sleepThrough(hours * HOUR_MS);
@@ -134,7 +130,7 @@ test("what a dead window half built is removed after a day, and not before", asy
 });
 
 test("what a window that lives built or uses is never removed", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const [user, builder, later] = [computer.window(), computer.window(), computer.window()];
   const used = await new Builder(root, user).end();
@@ -159,7 +155,7 @@ test("using it anew keeps it for another week", async () => {
 });
 
 test("other files in the folder are nobody's to remove", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   await mkdir(path.join(root, "mine"));
   const later = new Computer().window();
   later.sleepThrough(365 * 24 * HOUR_MS);
@@ -168,7 +164,7 @@ test("other files in the folder are nobody's to remove", async () => {
 });
 
 test("what fails leaves nothing, and the next one builds", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const failing = {
     fingerprint: NOW,
@@ -183,7 +179,7 @@ test("what fails leaves nothing, and the next one builds", async () => {
 });
 
 test("one that does not run any more is not in the way of a new one", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const broken = await new Builder(root, computer.window()).end();
   await rm(path.join(broken, "second"));
@@ -193,7 +189,7 @@ test("one that does not run any more is not in the way of a new one", async () =
 });
 
 test("one that is left by its user is not found again, and whoever runs from it goes on", async () => {
-  const root = await place();
+  const root = await temporaryFolder();
   const computer = new Computer();
   const [leaving, running] = [computer.window(), computer.window()];
   const left = await new Builder(root, leaving).end();

@@ -1,16 +1,16 @@
 // Owns the tests of the lock between windows.
 import assert from "node:assert/strict";
-import { mkdtemp, readdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { acquire } from "../src/fileLock";
 import { Computer, Followed, type PlayedMachine } from "./playedMachine";
+import { temporaryFolder } from "./temporaryFolder";
 
 const { signal } = new AbortController();
 
 async function place(): Promise<string> {
-  return path.join(await mkdtemp(path.join(tmpdir(), "slipstream-lock-")), "lock");
+  return path.join(await temporaryFolder(), "lock");
 }
 
 function asked(file: string, machine: PlayedMachine, onWait?: () => void): Followed<Awaited<ReturnType<typeof acquire>>> {

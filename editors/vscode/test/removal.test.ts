@@ -1,19 +1,15 @@
 // Owns the tests of removing everything, with scripts in place of interpreters, and of its mark for all windows.
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import os from "node:os";
+import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { afterEach, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { RemovalMark, removeEverything } from "../src/removal";
+import { temporaryFolder } from "./temporaryFolder";
 
 let storage = "";
 
 beforeEach(async () => {
-  storage = await mkdtemp(path.join(os.tmpdir(), "slipstream-"));
-});
-
-afterEach(async () => {
-  await rm(storage, { recursive: true });
+  storage = await temporaryFolder();
 });
 
 /** An environment whose interpreter runs a script; `$*` are its arguments. */

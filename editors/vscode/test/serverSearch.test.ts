@@ -1,7 +1,6 @@
 // Owns the tests of finding and setting up a server, with real programs and a real Python.
 import assert from "node:assert/strict";
-import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, copyFile, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { existing, type Installed, pipStep, readBundle, setUp } from "../src/environmentSetup";
@@ -11,13 +10,14 @@ import { findServer, interpreters, type SearchOptions } from "../src/serverSearc
 import { ServerProcess } from "../src/serverProcess";
 import { CancelledSetup, SetupError } from "../src/setupError";
 import type { Interpreter } from "../src/versions";
+import { temporaryFolder } from "./temporaryFolder";
 
 const PATH = process.env.PATH ?? "";
 const root = path.resolve("..", "..", "..", ".."); // tests run in out/test
 let folder = "";
 
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), "slipstream-search-"));
+  folder = await temporaryFolder();
 });
 
 afterEach(() => {

@@ -14,9 +14,10 @@ from lsp_server.commands.terminal import console, progress_bar, show_rows, write
 from tests.benchmarks.command_line import Json, Target, run
 from tests.benchmarks.keystrokes.figures import COLUMNS, by_system, markdown, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun
-from tests.benchmarks.keystrokes.measure import SYSTEMS, KeystrokeOptions, measure, typed_files
+from tests.benchmarks.keystrokes.measure import IN_NEOVIM, SYSTEMS, KeystrokeOptions, measure, typed_files
 from tests.benchmarks.keystrokes.results import read_results, write_line
 
+ALL = (*SYSTEMS, *IN_NEOVIM)
 MAX_LOAD = 0.5  # more, and the result is not worth publishing
 _BUSY = "other programs slow llama-server more than Slipstream, so do not compare these figures."
 
@@ -25,7 +26,7 @@ def keystrokes(
     *,
     target: Target = DEFAULT_TARGET,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help=f"Only these, of: {'; '.join(SYSTEMS)}.")
+        list[str] | None, typer.Option("--system", help=f"Only these, of: {'; '.join(ALL)}.")
     ] = None,
     limit_keystrokes: Annotated[
         int, typer.Option("--limit-keystrokes", min=1, help="Approximate number of keys for each program.")
@@ -43,8 +44,8 @@ def keystrokes(
     json: Json = False,
 ) -> None:
     """Type the same keys with Slipstream and with llama.vim's requests to llama-server, in turn."""
-    if unknown := set(system or ()) - set(SYSTEMS):
-        raise UserError(f"Unknown: {', '.join(sorted(unknown))}.", advice=f"Choose of {'; '.join(SYSTEMS)}.")
+    if unknown := set(system or ()) - set(ALL):
+        raise UserError(f"Unknown: {', '.join(sorted(unknown))}.", advice=f"Choose of {'; '.join(ALL)}.")
     if out is not None and out.exists():
         raise UserError(f"{out} is already there.", advice="Name a new file.")
     options = KeystrokeOptions(target, system or SYSTEMS, limit_keystrokes, pace, seed, instructions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -92,48 +92,65 @@ class Watcher:
         )
 
 
+Screen = Callable[[Typist, float, float], Awaitable[Answer]]
+
+
+async def type_plan(typist: Typist, pace_ms: float, watcher: Watcher, screen: Screen) -> list[Answer]:
+    """Press a plan's keys at their time, whether they are answered or not, and accept what is right.
+
+    `screen` is told of each change of the buffer, when it came (`time.perf_counter`) and for how many
+    milliseconds no key follows; it returns what is shown at the end of that time.
+    """
+    answers: list[Answer] = []
+
+    async def answer_at(start: float, pause_ms: float) -> Answer:
+        answer = await screen(typist, start, pause_ms)
+        await watcher.watch(answer, typist)
+        return answer
+
+    while (stroke := typist.next_stroke) is not None:
+        start = time.perf_counter()
+        typist.press()
+        answer = await answer_at(start, stroke.pause * pace_ms)
+        while answer.suggestion and (taken := typist.consider(answer.suggestion)):
+            answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
+            start = time.perf_counter()
+            typist.accept(taken)
+            answer = await answer_at(start, PAUSE_AFTER_ACCEPTING * pace_ms)
+        answers.append(answer)
+    return answers
+
+
+async def rest_of(start: float, pause_ms: float) -> None:
+    """Wait until the next key is due."""
+    await asyncio.sleep(max(0.0, start + pause_ms / 1000 - time.perf_counter()))
+
+
 async def type_with_llama_vim(
     client: LlamaVim, plan: TypingPlan, pace_ms: float, watcher: Watcher
 ) -> list[Answer]:
-    """Type a plan in an editor with llama.vim; the keys come at their time, whether it answers or not."""
-    typist = Typist.at_start(plan, Buffer("", ""))
+    """Type a plan in an editor with llama.vim's requests."""
+
+    async def screen(typist: Typist, start: float, pause_ms: float) -> Answer:
+        client.moved(*_screen(typist.buffer))
+        await rest_of(start, pause_ms)
+        if client.shown_at is not None and client.hint is not None:
+            watcher.saw_first_at(client.shown_at)
+            suggestion = ShownSuggestion(client.hint.text, 0)
+            return Answer("shown", (client.shown_at - start) * 1000, suggestion=suggestion)
+        if client.settled_at is not None:
+            return Answer("empty", (client.settled_at - start) * 1000)
+        return Answer("cancelled", pause_ms)
+
     ring = asyncio.create_task(client.tend_ring())
-    answers: list[Answer] = []
     try:
-        while (stroke := typist.next_stroke) is not None:
-            start = time.perf_counter()
-            typist.press()
-            answer = await _answer(client, typist, start, stroke.pause * pace_ms, watcher)
-            while answer.suggestion and (taken := typist.consider(answer.suggestion)):
-                answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
-                start = time.perf_counter()
-                typist.accept(taken)
-                answer = await _answer(client, typist, start, PAUSE_AFTER_ACCEPTING * pace_ms, watcher)
-            answers.append(answer)
+        answers = await type_plan(Typist.at_start(plan, Buffer("", "")), pace_ms, watcher, screen)
         await client.finish()
     finally:
         ring.cancel()
         with suppress(asyncio.CancelledError):
             await ring
     return answers
-
-
-async def _answer(
-    client: LlamaVim, typist: Typist, start: float, pause_ms: float, watcher: Watcher
-) -> Answer:
-    """The state of the screen when the next key comes, and the time since it holds."""
-    client.moved(*_screen(typist.buffer))
-    await asyncio.sleep(max(0.0, start + pause_ms / 1000 - time.perf_counter()))
-    if client.shown_at is not None and client.hint is not None:
-        watcher.saw_first_at(client.shown_at)
-        suggestion = ShownSuggestion(client.hint.text, 0)
-        answer = Answer("shown", (client.shown_at - start) * 1000, suggestion=suggestion)
-    elif client.settled_at is not None:
-        answer = Answer("empty", (client.settled_at - start) * 1000)
-    else:
-        answer = Answer("cancelled", pause_ms)
-    await watcher.watch(answer, typist)
-    return answer
 
 
 def _screen(buffer: Buffer) -> tuple[list[str], Cursor]:

@@ -37,6 +37,11 @@ class LlamaServer:
         self.version = version
         self._port = port
 
+    @property
+    def infill_url(self) -> str:
+        """Where `infill` sends its requests."""
+        return f"http://127.0.0.1:{self._port}/infill"
+
     def infill(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one request. Raises MachineError when it is not one."""
         try:
@@ -49,6 +54,22 @@ class LlamaServer:
             if response.status != http.client.OK:
                 raise MachineError(f"llama-server answered {response.status}: {text[:300]!r}")
             return dict(json.loads(text))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise MachineError(f"llama-server did not answer: {error}") from error
+
+    def wait_idle(self) -> None:
+        """Wait until it computes nothing. Raises MachineError when it does not answer or never ends."""
+        deadline = time.monotonic() + _ANSWER_S
+        while any(slot["is_processing"] for slot in self._slots()):
+            if time.monotonic() > deadline:
+                raise MachineError("llama-server did not end its work.")
+            time.sleep(0.1)
+
+    def _slots(self) -> list[dict[str, Any]]:
+        try:
+            with self._connection(5.0) as connection:
+                connection.request("GET", "/slots")
+                return list(json.loads(connection.getresponse().read()))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise MachineError(f"llama-server did not answer: {error}") from error
 

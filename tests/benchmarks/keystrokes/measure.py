@@ -19,6 +19,7 @@ from lsp_server.commands.replay import START_SHARE
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
+from tests.benchmarks.keystrokes import in_neovim
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
 from tests.benchmarks.keystrokes.llama_server import (
     AVX2_PROGRAM,
@@ -36,8 +37,10 @@ from tests.parts import ROOT, MissingError
 
 SLIPSTREAM, LLAMA_VIM, LLAMA_VIM_LINE = "Slipstream", "llama.vim", "llama.vim, single line"
 SYSTEMS = (SLIPSTREAM, LLAMA_VIM, LLAMA_VIM_LINE)
+IN_NEOVIM = {f"{name} in Neovim": name for name in SYSTEMS}
 SAMPLE = ROOT / "docs" / "sample_repository"
 SAMPLE_FILES = ("lending/loans.py", "lending/members.py")
+STOPS: Mapping[str, Sequence[str]] = {LLAMA_VIM: [], LLAMA_VIM_LINE: ["\n"]}
 NUM_VISITED = 4  # other files that the user of llama.vim has looked at
 
 
@@ -118,7 +121,7 @@ def measure(
 
 @contextmanager
 def _llama_server(options: KeystrokeOptions) -> Iterator[LlamaServer | None]:
-    if set(options.systems) == {SLIPSTREAM}:
+    if all(IN_NEOVIM.get(system, system) == SLIPSTREAM for system in options.systems):
         yield None
         return
     model = gguf_of(options.target)
@@ -135,9 +138,11 @@ def _llama_server(options: KeystrokeOptions) -> Iterator[LlamaServer | None]:
 async def _run(
     file: TypedFile, system: str, options: KeystrokeOptions, server: LlamaServer | None
 ) -> FileRun:
+    if system in IN_NEOVIM:
+        return await type_in_neovim(file, system, options, server)
     if system == SLIPSTREAM or server is None:
         return await type_with_slipstream(file, {"target": options.target}, options)
-    stop = ["\n"] if system == LLAMA_VIM_LINE else []
+    stop = STOPS[system]
     client = LlamaVim(server.infill, file.name, stop=stop, seed=options.seed)
     for path in visited_files(file):
         await client.visit(read_source(path).split("\n"), 0, str(path.relative_to(file.root)))
@@ -153,6 +158,26 @@ def visited_files(file: TypedFile) -> list[Path]:
     path = file.root / file.name
     others = (other for other in sorted(path.parent.glob(f"*{path.suffix}")) if other != path)
     return [other for other in others if other.stat().st_size > 200][:NUM_VISITED]
+
+
+async def type_in_neovim(
+    file: TypedFile, system: str, options: KeystrokeOptions, server: LlamaServer | None
+) -> FileRun:
+    """Type a file in a real Neovim with the program's plugin."""
+    name = IN_NEOVIM[system]
+    if server is None or name == SLIPSTREAM:
+        init = in_neovim.slipstream_init(options.target)
+    else:
+        init = in_neovim.llama_vim_init(server.infill_url, STOPS[name])
+    env = forced(options.instruction_set)
+    with in_neovim.editor_of(init, file.root, file.name, file.plan, env) as editor:
+        visited = [path.relative_to(file.root) for path in visited_files(file)]
+        editor.open_files(visited, waits=name == SLIPSTREAM)
+        if name != SLIPSTREAM and server is not None:
+            await asyncio.to_thread(server.wait_idle)
+        watcher = Watcher()
+        answers = await editor.type(options.pace_ms, watcher)
+    return watcher.run_of(system, file.label, file.plan, answers)
 
 
 async def type_with_slipstream(
