@@ -1,8 +1,8 @@
 """Measures how fast prompts of some lengths are read, beside llama.cpp on the same file, runs in turn.
 
-Run as `python -m tests.benchmarks.prompt_speed LLAMA_BENCH`, with llama.cpp's program of that name: prints
-tokens per second, the median of some runs. `--as AVX2` compiles kernels for that alone; the program must then
-be one that uses no more. Owns this one measurement.
+Run as `python -m tests.benchmarks.prompt_speed` after `make llama-server`: prints tokens per second, the
+median of some runs. `--ik PYTHON` adds ik_llama.cpp; PYTHON has ik-llama-cpp-python, whose wheels use AVX2.
+`--as AVX2` takes no wider instructions for any program. Owns this one measurement.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+from tests.benchmarks.keystrokes.llama_server import AVX2_BENCH, BENCH, PART, PEERS
 from tests.benchmarks.passes_by_instruction_set import forced
 
 LENGTHS = (128, 512, 2048)  # tokens
 ROOT = Path(__file__).parents[2]
+IK_PROGRAM = Path(__file__).with_name("ik_prompt_speed.py")
 
 
 def ours(lengths: Sequence[int], num_threads: int, instruction_set: str | None) -> list[float]:
@@ -41,17 +44,32 @@ def ours(lengths: Sequence[int], num_threads: int, instruction_set: str | None) 
     return found
 
 
-def theirs(program: str, lengths: Sequence[int], num_threads: int) -> list[float]:
+def llama_cpp(lengths: Sequence[int], num_threads: int, program: Path) -> list[float]:
     """Tokens per second of llama.cpp, after a run of its own that makes things ready."""
+    sizes = ["-p", ",".join(map(str, lengths)), "-n", "0", "-r", "1", "-t", str(num_threads)]
+    done = subprocess.run(
+        [program, "-m", model_file(), *sizes, "-o", "json"], check=True, capture_output=True, text=True
+    )
+    return [run["avg_ts"] for run in json.loads(done.stdout)]
+
+
+def ik_llama_cpp(lengths: Sequence[int], num_threads: int, python: Path) -> list[float]:
+    """Tokens per second of ik_llama.cpp."""
+    sizes = [str(num_threads), *map(str, lengths)]
+    done = subprocess.run(
+        [python, IK_PROGRAM, model_file(), *sizes], check=True, capture_output=True, text=True
+    )
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def model_file() -> Path:
+    """The default model's GGUF file."""
     from completion_engine.config import DEFAULT_TARGET
     from completion_engine.models import ModelStore
 
     (file,) = ModelStore().ensure(DEFAULT_TARGET, lambda *_: None).glob("*.gguf")
-    sizes = ["-p", ",".join(map(str, lengths)), "-n", "0", "-r", "1", "-t", str(num_threads)]
-    done = subprocess.run(
-        [program, "-m", str(file), *sizes, "-o", "json"], check=True, capture_output=True, text=True
-    )
-    return [run["avg_ts"] for run in json.loads(done.stdout)]
+    return file
 
 
 def work(lengths: Sequence[int], num_threads: int) -> list[float]:
@@ -83,7 +101,7 @@ def work(lengths: Sequence[int], num_threads: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("llama_bench", nargs="?", help="llama.cpp's program of that name")
+    parser.add_argument("--ik", type=Path, metavar="PYTHON", help="an interpreter with ik-llama-cpp-python")
     parser.add_argument("--as", dest="instruction_set", help="instead of the processor's own")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -92,19 +110,21 @@ def main() -> None:
     if options.worker:
         print(json.dumps(work(options.worker, options.threads)))  # noqa: T201 - a command speaks
         return
-    if not options.llama_bench:
-        parser.error("Name the program llama-bench.")
-    runs = [
-        (
-            ours(LENGTHS, options.threads, options.instruction_set),
-            theirs(options.llama_bench, LENGTHS, options.threads),
-        )
-        for _ in range(options.rounds)
-    ]
-    for at, length in enumerate(LENGTHS):
-        mine, other = (median(run[side][at] for run in runs) for side in range(2))
-        line = f"{length:>5} tokens: {mine:6.1f} a second, llama.cpp {other:6.1f}, {mine / other:.2f} times"
-        print(line)  # noqa: T201 - a command speaks
+    bench = PEERS.find(PART, AVX2_BENCH if options.instruction_set else BENCH)
+    programs: dict[str, Callable[[], list[float]]] = {
+        "Slipstream": partial(ours, LENGTHS, options.threads, options.instruction_set),
+        "llama.cpp": partial(llama_cpp, LENGTHS, options.threads, bench),
+    }
+    if options.ik:
+        programs["ik_llama.cpp"] = partial(ik_llama_cpp, LENGTHS, options.threads, options.ik)
+    found: dict[str, list[list[float]]] = {name: [] for name in programs}
+    for _ in range(options.rounds):
+        for name, measured in programs.items():
+            found[name].append(measured())
+    print(f"{'tokens a second, prompt of':28}" + "".join(f"{length:>10}" for length in LENGTHS))  # noqa: T201 - a command speaks
+    for name, rounds in found.items():
+        columns = [f"{median(speeds):10.1f}" for speeds in zip(*rounds, strict=True)]
+        print(f"{name:28}" + "".join(columns))  # noqa: T201 - a command speaks
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from tests.parts import ROOT, Parts
 
 PEERS = Parts(ROOT / ".peers", "llama-server")
 PART, PROGRAM, AVX2_PROGRAM = "llama-server", "llama-server", "llama-server-avx2"
+BENCH, AVX2_BENCH = "llama-bench", "llama-bench-avx2"
 # From "How to start the server" in llama.vim's manual, without what concerns a GPU. One editor
 # needs one slot.
 RECOMMENDED = ("--ubatch-size", "512", "--batch-size", "1024", "--ctx-size", "0", "--cache-reuse", "256")
