@@ -258,7 +258,7 @@ async def test_slipstream_is_typed_in_a_real_neovim(tiny_model_dir: Path, tmp_pa
     except MissingError as error:
         pytest.skip(str(error))
     assert found.num_keys > 10
-    assert found.empty_ms == ()  # a screen does not say that nothing will come
+    assert found.empty_ms == ()  # a screen does not show that nothing will come
 
 
 async def test_the_real_llama_vim_shows_what_the_real_server_answers(

@@ -98,8 +98,8 @@ Screen = Callable[[Typist, float, float], Awaitable[Answer]]
 async def type_plan(typist: Typist, pace_ms: float, watcher: Watcher, screen: Screen) -> list[Answer]:
     """Press a plan's keys at their time, whether they are answered or not, and accept what is right.
 
-    `screen` is told of each change of the buffer, when it came (`time.perf_counter`) and for how many
-    milliseconds no key follows; it returns what is shown at the end of that time.
+    `screen` receives each change of the buffer with its time (`time.perf_counter`) and the milliseconds until
+    the next key; it returns what is shown at the end of them.
     """
     answers: list[Answer] = []
 

@@ -40,7 +40,7 @@ class LlamaServer:
 
     @property
     def infill_url(self) -> str:
-        """Where `infill` sends its requests."""
+        """The address that `infill` sends its requests to."""
         return f"http://127.0.0.1:{self._port}/infill"
 
     def infill(self, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 _G.Shown = { text = '', num_replaced = 0 }
 
 local NAMESPACES = { 'slipstream.ghost', 'nvim.lsp.inline_completion', 'vt_fim' }
-local NO_SUGGESTION = { llama_hl_fim_info = true } -- llama.vim writes its times behind the ghost text
+local NO_SUGGESTION = { llama_hl_fim_info = true } -- llama.vim writes its times after the ghost text
 
 local function written(chunks)
   local found = {}
