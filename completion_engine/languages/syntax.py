@@ -123,6 +123,11 @@ class Language:
         return self.blocks == "text"
 
     @property
+    def marks_blocks(self) -> bool:
+        """Whether the end of a line tells that a block begins, whatever the line begins with."""
+        return self.blocks == "indent" or (self.blocks == "brace" and self.opener is not NEVER)
+
+    @property
     def has_directives(self) -> bool:
         """Whether a line that begins with `#` may be one of the preprocessor's."""
         return not any(pair.mark == "#" for pair in self.pairs)

@@ -167,6 +167,7 @@ class _Closing:
         end = self.after.find("\n", start)
         line = self.after[start:] if end < 0 else self.after[start:end]
         code = line.strip()
+        self._drop_inner(code, indent_width(line))
         is_closing = code[:1] in CLOSING or code.startswith("</")
         if not code or is_closing or _LABEL.match(code) or _COMMENT.match(code):
             return
@@ -176,6 +177,19 @@ class _Closing:
             unclosed.append(self.remaining.pop())
         if unclosed:
             self._prefer_outer(unclosed, width)
+
+    def _drop_inner(self, code: str, width: int) -> None:
+        """Drop brackets that the text below leaves open.
+
+        They follow one in whose column the next line has a separator or the closing bracket.
+        """
+        for depth in range(len(self.remaining) - 1, -1, -1):
+            entry = self.remaining[depth]
+            if entry.is_bracket and code[:1] in (",", entry.pair.closing) and code:
+                line_start = self.before.rfind("\n", 0, len(self.before) + entry.start) + 1
+                if len(self.before) + entry.start - line_start == width:
+                    del self.remaining[depth + 1 :]
+                    return
 
     def _ends_above(self, entry: Open, width: int) -> bool:
         """Whether a line of code that is indented by `width` stands outside of an entry."""

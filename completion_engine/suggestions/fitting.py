@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from completion_engine.languages.scanner import Stack
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
 from completion_engine.suggestions.rest_of_line import imbalance, num_covered, only_closes, open_marks
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import indent_width
 
 _SEPARATORS = (",", ";")
 _COMMENTS = ("//", "/*", "--", "#")
@@ -19,9 +21,14 @@ _SYMMETRIC = ("*", "_", "~", "`", "$")
 _CELL = re.compile(r"(?:\\.|[^|\\\n])*")
 _LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _WORD = re.compile(r"\w")
+_COMPLETE = re.compile(r"[\w\"')\]};]$")
+_HEADER = re.compile(r"\s*(?:\}\s*)?(?:if|else|for|foreach|while|do|using|lock|unless|until|when)\b")
+_GOES_ON = r"throws|extends|implements|where|with|requires|is|as|in|and|or|from|if|for|else"
+_BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{_GOES_ON})\b)[\w@]|- )")
 _MAX_LINE_CHARS = 400
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
+_MAX_PARSED = 12  # times that a text is parsed
 _MAX_PARSED_AFTER = 1_000  # characters after the cursor
 _MAX_MARKS_READ = 8_000  # while a text is shortened; human text has fewer
 
@@ -52,14 +59,78 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
     if repeats_line_above(region, text):
         return Suggestion("", 0, "repeats-line-above")
     text = _settled(rules, text)
-    if not text.strip():
+    if not text.strip() or _leaves_block_below(region, text):
         return Suggestion("", 0, "does-not-fit-rest-of-line")
+    text = _without_broken_end(rules, text)
     num_replaced = num_covered(region, text)
     if num_replaced:
         text = text.rstrip()
     if text == region.line_suffix[:num_replaced]:
         return Suggestion("", 0, "no-change")
     return Suggestion(text, num_replaced, "")
+
+
+def _without_broken_end(rules: StopRules, text: str) -> str:
+    """Return the text up to the last of its lines with which the document is as correct as without it.
+
+    A parser decides, if there is one and it found no error before. Otherwise, nothing may be left open. The
+    text is kept if that leaves none of its lines, because a parser may know less than a person.
+    """
+    region, syntax = rules.region, rules.syntax
+    if "\n" not in text or region.line_suffix.strip() or _leaves_part(region, text):
+        return text
+    after = region.part[1][:_MAX_PARSED_AFTER]
+    shorter = text if syntax.has_error("", after) is False else ""
+    for _ in range(_MAX_PARSED):
+        if not shorter or (has_error := syntax.has_error(shorter, after)) is None:
+            break
+        if not has_error:
+            return shorter
+        shorter = shorter[: max(0, shorter.rfind("\n"))].rstrip()
+    return _before_open(region, text)
+
+
+def _leaves_part(region: CursorRegion, text: str) -> bool:
+    """Whether a text is prose, or ends the part in another language around the cursor."""
+    closed = (event.entry for event in region.read(text + "\n").events if event.kind == "close")
+    is_part_closed = any(entry.pair.kind == "region" and entry.start < 0 for entry in closed if entry)
+    return region.language.is_text or is_part_closed
+
+
+def _before_open(region: CursorRegion, text: str) -> str:
+    """Return the text up to the last line end at which nothing that the text opened is open, if it leaves
+    something open; all of it if there is no such line end, or if its last line begins a block.
+    """
+    reading = region.read(text)
+    opened = [entry for entry in reading.stack if entry.start >= 0 and not entry.pair.ends_with_line]
+    if not opened or not text[opened[-1].start + len(opened[-1].mark) :].strip():
+        return text
+    end = text.rfind("\n", 0, opened[0].start)
+    return text[:end].rstrip() or text if end >= 0 else text
+
+
+def _leaves_block_below(region: CursorRegion, text: str) -> bool:
+    """Return whether the cursor's line would be complete, although the next line is indented deeper.
+
+    The document has a block there, or a list or value of YAML, so the line must begin it.
+    """
+    below = region.after.split("\n", 2)[1:2]
+    has_block = bool(below) and indent_width(below[0]) > region.indent and _BEGINS_CODE.match(below[0])
+    is_code = region.inside is None and region.language.marks_blocks and not region.is_blank_line
+    if not has_block or not is_code or "\n" in text:
+        return False
+    reading = region.read(text)
+    is_last = not region.line_suffix[num_covered(region, text) :].strip()
+    return is_last and _is_complete(region, region.line_code(reading, 0), reading.stack)
+
+
+def _is_complete(region: CursorRegion, code: str, stack: Stack) -> bool:
+    """Whether a line ends with a word or a closing mark, and leaves nothing open."""
+    traits = region.language
+    if traits.opener.search(code) or traits.unfinished.search(code) or _HEADER.match(code):
+        return False
+    is_closed = all(entry.start < -len(region.line_prefix) for entry in stack)
+    return is_closed and _COMPLETE.search(code) is not None
 
 
 def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:

@@ -29,6 +29,8 @@ _ONLY_ONCE = re.compile(
 )
 _DATA = re.compile(r".{0,40},|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _MAX_ONCE_CHARS = 100
+NUM_COPIED = 3  # lines in a row that stand below already
+_NUM_LINES_BELOW = 4  # people write what stands further below once more
 
 
 def is_telling(line: str) -> bool:
@@ -96,6 +98,29 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
             return Fire(line.end + 1, previous, "repeats-next-line")
         previous = keep if len(below) > 1 and text.rstrip() == below[0].rstrip() else -1
     return None
+
+
+def copies_lines_below(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires if three written lines, at least two of them telling, stand just below in the same order."""
+    below = [line.rstrip() for line in region.lines_below[:_NUM_LINES_BELOW]]
+    starts: list[int] = []
+    written: list[str] = []
+    for index, line in enumerate(reading.lines):
+        text = region.line_text(reading, index).rstrip()
+        if not line.is_ended or not text:
+            continue
+        starts.append(line.start)
+        written.append(text)
+        last = written[-NUM_COPIED:]
+        if text in below and sum(map(is_telling, last)) >= NUM_COPIED - 1 and _holds(below, last):
+            return Fire(line.end + 1, max(0, starts[-NUM_COPIED] - 1), "repeats-suffix")
+    return None
+
+
+def _holds(lines: list[str], part: list[str]) -> bool:
+    """Whether a list holds another, of `NUM_COPIED` lines, in one piece."""
+    spans = zip(*(lines[at:] for at in range(NUM_COPIED)), strict=False)
+    return tuple(part) in spans
 
 
 def _closes_block_above(region: CursorRegion) -> bool:

@@ -22,6 +22,7 @@ from completion_engine.suggestions.pairs import (
 )
 from completion_engine.suggestions.regions import CursorRegion, Reading
 from completion_engine.suggestions.repeats import (
+    copies_lines_below,
     ends_as_in_a_chat,
     repeats_next_line,
     repeats_suffix,
@@ -42,6 +43,7 @@ _RULES = (
     end_of_part,
     ends_another_heredoc,
     repeats_next_line,
+    copies_lines_below,
     repeats_suffix,
     rest_of_line_reached,
     repeated_lines,

@@ -67,12 +67,12 @@ class SyntaxWindow:
         return False
 
     def has_error(self, text: str, after: str) -> bool | None:
-        """Return whether the cursor's line with `text` and then `after` has an error; None if unknown."""
+        """Return whether the lines of `text`, followed by `after`, have an error; None if unknown."""
         tree, source = self._parse(text + after)
         if tree is None:
             return None
         start = self._before.rfind(b"\n") + 1
-        end = source.find(b"\n", len(self._before))
+        end = source.find(b"\n", len(self._before) + len(text.encode("utf-8", "replace")))
         return _has_error_within(tree.root_node, start, len(source) if end < 0 else end)
 
     def _parse(self, text: str) -> tuple[Tree | None, bytes]:

@@ -1,0 +1,56 @@
+"""A suggestion begins the block that stands below, and ends where the document is as correct as before.
+
+Each case: language, document, what the model writes, what the document is once that is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Accepted = Callable[[str, str, str], str]
+Case = tuple[str, str, str, str]
+
+YAML_LIST = "\n  - Boston\n  - Detroit\n"
+BEGINS_NO_BLOCK: list[Case] = [
+    ("yaml", f"ameri‸{YAML_LIST}", "ca: [Boston, Detroit]\n", f"ameri{YAML_LIST}"),
+    ("yaml", f"ameri‸{YAML_LIST}", "can:\n", f"american:{YAML_LIST}"),
+    ("typescript", "@V‸\n  name: 'a',\n})\n", "iewChild('form')\n", "@V\n  name: 'a',\n})\n"),
+    ("typescript", "@V‸\n  name: 'a',\n})\n", "iew({\n", "@View({\n  name: 'a',\n})\n"),
+    ("python", "while ‸\n    run()\n", "is_on\n", "while is_on\n    run()\n"),
+    ("python", "x = ‸\n    run()\n", "1\n", "x = \n    run()\n"),
+    ("c", "  if (‸\n    return;\n", "a < 0)\n", "  if (a < 0)\n    return;\n"),
+    ("javascript", "const a = b‸\n  .map(c)\n", ".d()\n", "const a = b.d()\n  .map(c)\n"),
+    ("properties", "! line‸\n  more = 1\n", " two\n", "! line two\n  more = 1\n"),
+]
+COPY = "two = second(1)\nthree = third(1)\nfour = fourth(1)\n"
+COPIES: list[Case] = [
+    ("python", f"‸\none = 1\n{COPY}", f"zero = 0\n{COPY}", f"zero = 0\none = 1\n{COPY}"),
+    ("python", f"‸\n\n{COPY}", f"one = 1\n{COPY}", f"one = 1\n\n{COPY}"),
+]
+FUNCTION = "function wait(seconds) {\n    return 1;\n}"
+BROKEN_ENDS: list[Case] = [
+    ("java", "// a class\n‸\n", f"// a function\n{FUNCTION}", "// a class\n// a function\n"),
+    (
+        "javascript",
+        "// a class\n‸\n",
+        f"// a function\n{FUNCTION}",
+        f"// a class\n// a function\n{FUNCTION}\n",
+    ),
+    ("elixir", "‸\n", "a = 1\nb = [\n  {1, 2},\n  {3", "a = 1\n"),
+    ("elixir", "‸\n", "b = [\n  {1, 2},\n  {3", "b = [\n  {1, 2},\n  {3\n"),
+]
+ELM = "mesh = [ ( Vertex 0 ({})\n         , Vertex 1 (vec 1)\n         )\n       ]\n"
+ALIGNED: list[Case] = [
+    ("elm", ELM.format("‸").replace("‸)", "‸"), "vec 0)\n", ELM.format("vec 0")),
+]
+
+
+@pytest.mark.parametrize(
+    ("language", "document", "generated", "after"), [*BEGINS_NO_BLOCK, *COPIES, *BROKEN_ENDS, *ALIGNED]
+)
+def test_the_document_is_as_correct_as_before(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after
