@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -58,6 +59,9 @@ _SECRET_NAMES = (
     "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
     ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc",
 )  # fmt: skip
+_SECRET_FREE = re.compile(
+    r"\.env(?:[._-]\w+)*\.(?:example|sample|template|dist)"
+)  # committed, with no values
 # Source code named after secrets handles them; prose and data named after secrets contain them.
 _CODE_EXTENSIONS = _EXTENSIONS - _words("rst md markdown adoc txt")
 _SECRET_CODE = frozenset({"wp-config.php"})
@@ -81,14 +85,15 @@ def kind_of(name: str) -> FileKind:
 def is_secret_path(path: str) -> bool:
     """Return whether a file contains secrets, by its name or the name of a folder around it.
 
-    `path` is relative, with forward slashes. Source code that is named after secrets is not a secret.
+    `path` is relative, with forward slashes. Source code that is named after secrets is not a secret,
+    nor is an example of a file of settings, such as `.env.example`.
     """
     *folders, name = path.lower().split("/")
     if any(folder in _SECRET_FOLDERS for folder in folders):
         dotted = any(folder in _SECRET_FOLDERS and folder.startswith(".") for folder in folders)
         if dotted or not _is_code(name):
             return True
-    if _is_code(name):
+    if _is_code(name) or _SECRET_FREE.fullmatch(name):
         return False
     return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 

@@ -36,6 +36,18 @@ _EXPRESSION_BEFORE = re.compile(
 )
 _ELEMENT_BEFORE = re.compile(r"(?:\A|[(,=:\[&|?{]|=>|\b(?:return|case|default|yield|await|else))\s*\Z")
 _TRIPLE = long_string('"""')
+_MAX_NAME = 24
+# Languages of tagged templates, by the text before the backtick. A lookbehind has a fixed width.
+_TAGS = {
+    "css": (
+        *(rf"\b{tag}" for tag in ("css", "keyframes", "createGlobalStyle", "injectGlobal")),
+        *(rf"\bstyled\.\w{{{width}}}" for width in range(1, _MAX_NAME)),
+        *(rf"\bstyled\(\w{{{width}}}\)" for width in range(1, _MAX_NAME)),
+    ),
+    "html": (r"\bhtml", r"\bsvg"),
+    "graphql": (r"\bgql", r"\bgraphql"),
+    "sql": (r"\bsql", r"\bSQL"),
+}
 
 
 def regex(inner: tuple[Pair, ...] = ()) -> Pair:
@@ -58,6 +70,19 @@ def bars(before: str) -> Pair:
     return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
 
 
+def _tagged_templates(code: str) -> tuple[Pair, ...]:
+    """Templates whose tag names their language; `code` is the language of what stands in `${}`."""
+    inner = (code_in("${", "}", code),)
+    return tuple(
+        replace(
+            region("`", f"(?:{'|'.join(f'(?<={tag})' for tag in tags)})`", "`", holds, is_template=True),
+            inner=inner,
+            first="`",
+        )
+        for holds, tags in _TAGS.items()
+    )
+
+
 C_LIKE = Language(
     pairs=(*SLASHES, *PLAIN_STRINGS),
     opener=re.compile(r"(?:^\s*(?:case\b.*|default\s*|public|private|protected|[A-Za-z_]\w*)):$"),
@@ -71,7 +96,13 @@ _CPP_RAW = string('R"', opens=r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', closes_as=r"
 CPP = replace(C_LIKE, pairs=(*SLASHES, replace(_CPP_RAW, escapes=()), *PLAIN_STRINGS))
 JAVASCRIPT = replace(
     C_LIKE,
-    pairs=(*SLASHES, *PLAIN_STRINGS, long_string("`", inner=(DOLLAR_BRACE,)), regex()),
+    pairs=(
+        *SLASHES,
+        *PLAIN_STRINGS,
+        *_tagged_templates("typescript"),
+        long_string("`", inner=(DOLLAR_BRACE,)),
+        regex(),
+    ),
     skipped=(),
     word_marks="_$",
 )

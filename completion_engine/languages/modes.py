@@ -31,6 +31,8 @@ _BRACKET = {
     for mark, end in ("()", "[]", "{}")
 }
 _MAX_WIDTH = 200
+_TEMPLATE_MARK = re.compile(r"\\.|\$\{|[`{}]", re.DOTALL)
+_MAX_TEMPLATES = 64  # in each other, with the braces in them
 _END_TAG = r"</([A-Za-z_$][\w:.$-]*)?\s*>"
 
 
@@ -52,6 +54,9 @@ class Reach:
         Without one, the limit and -1. At the end of the text that is where an end may have begun.
         """
         limit = len(text) if limit is None else limit
+        if self.pair.is_template:
+            start = _end_of_template(text, position, limit)
+            return (start, start + 1) if start >= 0 else (limit, -1)
         while (match := self.pattern.search(text, position, limit)) is not None:
             end = end_with_tag(match, "end", self.tag, self.pair) if self.tag else match.end()
             if end >= 0:
@@ -62,6 +67,22 @@ class Reach:
         longest = min(len(self.literal), len(text))
         held = next((size for size in range(longest, 0, -1) if text.endswith(self.literal[:size])), 0)
         return len(text) - held, -1
+
+
+def _end_of_template(text: str, position: int, limit: int) -> int:
+    """Return the offset of the backtick that ends a template, past the code in it; -1 without one."""
+    opened: list[str] = []
+    for mark in _TEMPLATE_MARK.finditer(text, position, limit):
+        found, around = mark[0], opened[-1] if opened else "`"
+        if found == "`" and not opened:
+            return mark.start()
+        if (found, around) in (("`", "`"), ("}", "${"), ("}", "{")):
+            opened.pop()
+        elif (found == "${" and around == "`") or (found in ("`", "{") and around != "`"):
+            opened.append(found)
+        if len(opened) > _MAX_TEMPLATES:
+            break
+    return -1
 
 
 @lru_cache(maxsize=512)

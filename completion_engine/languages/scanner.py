@@ -227,6 +227,7 @@ class _Scan:
         if len(tag) > _MAX_TAG_CHARS or not self._may_open(pair) or not pair.allows(self.text, match.start()):
             return None
         found, start = match[0], match.start() - self.shift
+        named = named or pair.name_above(self.text, match.start())
         entry = Open(found, start, pair, self._language_in(pair, tag, named), tag, pair.begins_below)
         self._push(entry)
         self.num_pending += pair.begins_below
@@ -377,7 +378,7 @@ class _Regions:
         """The span of an entry's end within what it stands in; known spans are not searched again."""
         key = entry.pair, entry.tag
         start, end, limit = self._known.get(key, (-1, -1, -1))
-        if start < position or (end < 0 and limit < self.limit):
+        if start < position or (end < 0 and limit < self.limit) or entry.pair.is_template:
             start, end = reach_of(entry.pair, entry.tag).end_in(self.text, position, self.limit)
             self._known[key] = start, end, self.limit
         return (start, end) if start <= self.limit else (self.limit, -1)

@@ -29,8 +29,9 @@ class Pair:
     one is the end of the line. `holds` names the language inside: empty for the one around it, `<lang>` for
     the one that the group `lang` names. `before` must match what stands left of the opening mark, to its end.
     `inner` are the pairs that may open within a string, or anywhere in a region, and `escapes` what closes
-    nothing in a string. A region ends at `closes` whatever is open in it. It `begins_below` if it begins with
-    the next line.
+    nothing in a string. A region ends at `closes` whatever is open in it, but for code in `${}` if it is a
+    template. It `begins_below` if it begins with the next line. `named_above` finds its language, in a group,
+    in the text before its opening mark.
     """
 
     mark: str
@@ -44,6 +45,8 @@ class Pair:
     is_multiline: bool = False
     begins_below: bool = False
     first: str = ""  # the characters that the opening mark may begin with, where its expression hides them
+    is_template: bool = False
+    named_above: re.Pattern[str] | None = None
 
     is_text: bool = field(init=False)  # a string or comment
     is_code: bool = field(init=False)  # a bracket or tag: code goes on in it
@@ -70,6 +73,13 @@ class Pair:
         blanks = near[len(word) :]
         blank = "\n" if "\n" in blanks else blanks[:1]
         return self.before.search(word[-_NUM_WORD_CHARS:] + blank) is not None
+
+    def name_above(self, text: str, at: int) -> str:
+        """The name of its language in the text before an opening mark; empty if there is none."""
+        if self.named_above is None:
+            return ""
+        found = self.named_above.search(text[max(0, at - _NUM_CHARS_BEFORE) : at])
+        return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -104,12 +104,15 @@ ASCIIDOC = replace(
     pairs=(
         _FENCE,
         region("//", r"^(?P<tag>/{4,})(?=\n)", r"^<tag>(?=\n)", "plaintext", begins_below=True),
-        region(
-            "----",
-            r"^(?P<tag>-{4,}|\.{4,}|\+{4,})[ \t]*(?=\n)",
-            r"^<tag>[ \t]*(?=\n)",
-            "plaintext",
-            begins_below=True,
+        replace(
+            region(
+                "----",
+                r"^(?P<tag>-{4,}|\.{4,}|\+{4,})[ \t]*(?=\n)",
+                r"^<tag>[ \t]*(?=\n)",
+                "<lang>",
+                begins_below=True,
+            ),
+            named_above=re.compile(r"\[source,[ \t]*([\w+#-]+)[^\]\n]*\]\n(?:\.[^\n]*\n)?\Z"),
         ),
     ),
     has_fences=True,

@@ -150,7 +150,8 @@ def test_private_keys_are_seen(kind: str) -> None:
         ".gnupg/x.txt", ".kube/config", "main.tfvars", "x/terraform.tfstate", "terraform.tfstate.backup",
         "kubeconfig", ".htpasswd", "service-account.json", "my-service-account-prod.json",
         "secrets/notes.txt", ".secrets/tool.py", "SECRETS.YML", "Server.PEM", "secrets.md", "wp-config.php",
-        ".env.php", ".env.ts", ".ssh/helper.sh", "secrets/token.json", "src/credentials/prod.yaml",
+        ".env.php", ".env.ts", ".env.example.bak", "example.env", ".ssh/.env.sample",
+         ".ssh/helper.sh", "secrets/token.json", "src/credentials/prod.yaml",
         "secret.xml",
     ],
 )  # fmt: skip
@@ -180,6 +181,10 @@ def test_files_of_secrets_are_known_by_name(path: str) -> None:
         "db_credentials.pl",
         "README.md",
         "tokens.json",
+        ".env.example",
+        "app/.env.local.SAMPLE",
+        ".env.template",
+        ".env.dist",
     ],
 )
 def test_source_about_secrets_is_no_secret(path: str) -> None:

@@ -103,6 +103,18 @@ BLOCKS: list[Case] = [
         "\n  g();\n});\n",
         "<script>\nf(() => {\n  g();\n});\n</script>",
     ),
+    (
+        "typescriptreact",
+        "const A = styled.div`\n  .a {‸}\n`;\n",
+        "\n    color: ${p => p.b};\n  }\n`;\n",
+        "const A = styled.div`\n  .a {\n    color: ${p => p.b};\n  }\n`;\n",
+    ),
+    (
+        "asciidoc",
+        "[source,go]\n----\nfunc f() {‸}\n----\n",
+        "\n\tg()\n}\n----\n",
+        "[source,go]\n----\nfunc f() {\n\tg()\n}\n----\n",
+    ),
 ]
 
 INDENTED: list[Case] = [
