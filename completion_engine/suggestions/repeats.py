@@ -118,7 +118,7 @@ def copies_lines_below(region: CursorRegion, reading: Reading) -> Fire | None:
 
 
 def _holds(lines: list[str], part: list[str]) -> bool:
-    """Whether a list holds another, of `NUM_COPIED` lines, in one piece."""
+    """Whether a list holds another, of `NUM_COPIED` lines, without a gap."""
     spans = zip(*(lines[at:] for at in range(NUM_COPIED)), strict=False)
     return tuple(part) in spans
 

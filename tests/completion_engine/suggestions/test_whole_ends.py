@@ -1,4 +1,4 @@
-"""A suggestion begins the block that stands below, and ends where the document is as correct as before.
+"""A suggestion begins the block below it, and ends where the document is as correct as before.
 
 Each case: language, document, what the model writes, what the document is once that is accepted.
 """
