@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -52,6 +53,18 @@ def test_who_makes_a_cache_does_not_wait_for_its_memory(by_channel: bool) -> Non
     assert num_pages_taken() - before < cache.shape.num_bytes / mmap.PAGESIZE / 100
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux lists a process' memory.")
+def test_memory_belongs_to_this_process_alone() -> None:
+    def shared() -> list[str]:
+        areas = Path("/proc/self/maps").read_text().splitlines()
+        return [area for area in areas if area.split()[1].endswith("s")]
+
+    before = shared()
+    cache = KVCache(SHAPE)
+    assert shared() == before
+    assert cache.num_cached == 0
+
+
 def test_memory_is_zero_however_a_system_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kv_cache.sys, "platform", "win32")
     cache = KVCache(SHAPE)
@@ -86,6 +99,17 @@ def test_it_takes_as_many_tokens_as_there_are_positions_and_says_what_it_refuses
     cache.rewind(33)
     cache.rewind(0)
     assert cache.tokens == []
+
+
+def test_a_chunk_stands_after_whole_chunks_only_and_the_refusal_says_where() -> None:
+    cache = KVCache(SHAPE)
+    cache.keep_chunk([1, 2])
+    cache.keep([3])
+    with pytest.raises(ValueError, match=r"^a chunk at 3, behind 2 from chunks$"):
+        cache.keep_chunk([4])
+    cache.rewind(2)
+    cache.keep_chunk([4])
+    assert (cache.tokens, cache.num_from_chunks) == ([1, 2, 4], 3)
 
 
 def test_what_breaks_the_invariant_is_found() -> None:
