@@ -5,7 +5,6 @@ Owns the copy, the package made from it, and that one process at a time works th
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
@@ -25,9 +24,10 @@ LOCK = FOLDER / "extension.lock"
 FOLDERS = ("editors/vscode", "ngram_cache", "completion_engine", "lsp_server", "scripts")
 LOCKS = ("requirements.lock", "requirements-torch.lock", "requirements-build.lock", "requirements-test.lock")
 FILES = ("pyproject.toml", *LOCKS, "README.md", "LICENSE")
+NUM_KEPT = 3  # copies
 GENERATED = ("node_modules", "out", "server", "__pycache__", "*.vsix")
 
-BUILD_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 540  # less than a test may take, so that a build that hangs shows its output
 
 
 def package() -> Path:
@@ -49,13 +49,13 @@ def run_npm(*arguments: str) -> str:
         return _npm(_copy(), *arguments)
 
 
-@functools.cache
 def _copy() -> Path:
     """The extension's folder in a copy of the tree as it is now, with its dependencies."""
     copy = COPIES / _fingerprint()
     folder = copy / "editors" / "vscode"
     if not (copy / "complete").is_file():
-        shutil.rmtree(COPIES, ignore_errors=True)
+        shutil.rmtree(copy, ignore_errors=True)
+        _forget_old_copies()
         for name in FOLDERS:
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(*GENERATED))
         for name in FILES:
@@ -64,6 +64,13 @@ def _copy() -> Path:
         shutil.copytree(packages, folder / "node_modules", symlinks=True, copy_function=os.link)
         (copy / "complete").touch()
     return folder
+
+
+def _forget_old_copies() -> None:
+    """Leave the newest ones: tests of a tree that has changed meanwhile may still work in them."""
+    COPIES.mkdir(parents=True, exist_ok=True)
+    for copy in sorted(COPIES.iterdir(), key=lambda path: path.stat().st_mtime)[:-NUM_KEPT]:
+        shutil.rmtree(copy, ignore_errors=True)
 
 
 def _fingerprint() -> str:
@@ -84,16 +91,19 @@ def _is_generated(path: Path) -> bool:
 def _npm(folder: Path, *arguments: str) -> str:
     npm = find("node", "npm")
     path = os.pathsep.join([str(npm.parent), os.environ["PATH"]])
-    done = subprocess.run(
-        [str(npm), *arguments],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHON": sys.executable},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=BUILD_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"npm {' '.join(arguments)} failed:\n{done.stdout}"
-    return done.stdout
+    try:
+        done = subprocess.run(
+            [str(npm), *arguments],
+            cwd=folder,
+            env={**os.environ, "PATH": path, "PYTHON": sys.executable},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+        code, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as error:
+        code, said = -1, error.stdout or b""
+    assert code == 0, f"npm {' '.join(arguments)} failed ({code}):\n{said.decode(errors='replace')}"
+    return said.decode()
