@@ -10,8 +10,8 @@ EDITORS := .editors
 FLEET := .fleet
 PEERS := .peers
 MODEL := qwen2.5-coder-0.5b
-# Many tests wait for programs, which leaves a third worker room on two cores; some hold 1.5 GB of a model.
-WORKERS := 3
+# Many tests wait for programs, which leaves two more workers room on two cores; some hold 1.5 GB of a model.
+WORKERS := 4
 GPU_TARGET := qwen2.5-coder-1.5b
 LONG := --start-line 330 --set multiline=always --set deadlineMs=0 tests/completion_engine/distillation/test_distillation.py
 
