@@ -1,4 +1,5 @@
-"""Edits that need no model: the remaining uses of a renamed definition, the nearest first.
+"""Edits that need no model, the nearest first: uses of a renamed definition, calls that lack an argument, and
+imports from a module that another import left.
 
 Owns the bounds of the search in several documents. Runs on any thread, beside the engine.
 """
@@ -7,12 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
+from completion_engine.next_edit.call_sites import ChangedCalls, call_edits, changed_calls
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, is_unwanted
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk, ProposedEdit
 from completion_engine.next_edit.linked_imports import RenamedExport, import_edits, renamed_exports
 from completion_engine.next_edit.linked_names import LinkedEdit, linked_edits
+from completion_engine.next_edit.moved_imports import (
+    MovedName,
+    leads_to,
+    moved_import_edits,
+    moved_names,
+    still_bound,
+)
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 
 MAX_PARSED = 12  # documents
@@ -21,27 +31,35 @@ MAX_S = 0.2  # after which no further document is parsed
 # docs/experiments/next_edit.md.
 PROBABILITY = 0.95
 
-# Returns documents whose text holds one of the names; called at most once, and read one by one.
-FilesHolding = Callable[[Sequence[str]], Iterable[EditDocument]]
+# Returns documents whose text holds one of some names, those named as one of some modules first; called at
+# most once, and read one by one.
+FilesHolding = Callable[[Sequence[str], Sequence[str]], Iterable[EditDocument]]
 
 
-def no_files(_names: Sequence[str]) -> Iterable[EditDocument]:
+def no_files(_names: Sequence[str], _modules: Sequence[str]) -> Iterable[EditDocument]:
     """There are no files besides the documents of a request."""
     return ()
 
 
-def certain_edit(request: EditRequest, files_holding: FilesHolding = no_files) -> EditAnswer | None:
+def certain_edit(
+    request: EditRequest, files_holding: FilesHolding = no_files, *, changes_files: bool = True
+) -> EditAnswer | None:
     """Return the nearest edit that syntax trees decide; None if there is none.
 
-    `files_holding` returns files that are not open. They come after all documents.
+    `files_holding` returns files that are not open. They come after all documents. Without `changes_files`
+    they are evidence, and no edit of them is proposed.
     """
     begin_s = time.perf_counter()
     search = _Search(request.hunks[-MAX_RECENT_HUNKS:], begin_s + MAX_S)
-    exports = [export for document in request.documents for export in search.exports(document)]
-    names = [export.rename.old for export in exports]
-    files = (file for it in [names] if it for file in files_holding(it))
-    for document in chain(request.documents, files):
-        found = [one for one in search.edits(document, exports) if not is_unwanted(one.edit, request)]
+    changes = search.changes(request.documents)
+    files: Iterable[EditDocument] = (
+        file for it in [changes.names] if it for file in files_holding(it, changes.old_modules)
+    )
+    if changes.moved:
+        files = list(files)
+        changes = search.without_bound(changes, [*request.documents, *files])
+    for document in chain(request.documents, files if changes_files else ()):
+        found = [one for one in search.edits(document, changes) if not is_unwanted(one.edit, request)]
         if found:
             nearest = min(found, key=lambda one: abs(one.edit.first_line - request.line))
             proposal = ProposedEdit(nearest.edit, nearest.repeats, nearest.num_examples, None, PROBABILITY)
@@ -49,32 +67,66 @@ def certain_edit(request: EditRequest, files_holding: FilesHolding = no_files) -
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Changes that hunks made and that other documents and files may follow."""
+
+    exports: tuple[RenamedExport, ...]
+    moved: tuple[MovedName, ...]
+    calls: ChangedCalls
+
+    @property
+    def names(self) -> list[str]:
+        """The names that a document must hold one of to follow."""
+        called = [signature.name for signature, _ in self.calls.pairs]
+        return [*(it.rename.old for it in self.exports), *(it.name for it in self.moved), *called]
+
+    @property
+    def old_modules(self) -> list[str]:
+        """The names of the files that moved names were imported from."""
+        return sorted({it.old_file for it in self.moved})
+
+
 class _Search:
-    """Finds the linked edits of hunks, and parses each document once. Ends at `until_s`."""
+    """Finds the edits that hunks call for, and parses each document once. Ends at `until_s`."""
 
     def __init__(self, hunks: Sequence[Hunk], until_s: float) -> None:
         self._hunks, self._until_s = hunks, until_s
         self._parser = DocumentParser()
         self._trees: dict[str, ParsedText | None] = {}
 
-    def exports(self, document: EditDocument) -> Iterator[RenamedExport]:
-        """Yield the definitions of a document that hunks renamed."""
-        if self._is_changed(document) and (parsed := self._parsed(document)) is not None:
-            yield from renamed_exports(document, parsed, self._hunks)
+    def changes(self, documents: Sequence[EditDocument]) -> _Changes:
+        """Return what hunks of some documents changed."""
+        exports: list[RenamedExport] = []
+        moved: list[MovedName] = []
+        calls = ChangedCalls()
+        for document in documents:
+            if self._is_changed(document) and (parsed := self._parsed(document)) is not None:
+                exports += renamed_exports(document, parsed, self._hunks)
+                moved += moved_names(document, parsed, self._hunks)
+                calls += changed_calls(document, parsed, self._hunks)
+        return _Changes(tuple(exports), tuple(moved), calls)
 
-    def edits(self, document: EditDocument, exports: Sequence[RenamedExport]) -> Iterator[LinkedEdit]:
-        """Yield the edits of a document that its own renames, or those of the exports, call for."""
-        others = [
-            one
-            for one in exports
-            if one.rename.hunks[0].document != document.document
-            and any(one.rename.old in line for line in document.lines)
-        ]
-        if not (others or self._is_changed(document)) or (parsed := self._parsed(document)) is None:
+    def without_bound(self, changes: _Changes, documents: Sequence[EditDocument]) -> _Changes:
+        """Return the changes without names that their old modules, some of the documents, still bind."""
+        bound: frozenset[MovedName] = frozenset()
+        for document in documents:
+            is_old = any(leads_to(it.old, it, document.path) for it in changes.moved)
+            if is_old and (parsed := self._parsed(document)) is not None:
+                bound |= still_bound(document, parsed, changes.moved)
+        return replace(changes, moved=tuple(it for it in changes.moved if it not in bound))
+
+    def edits(self, document: EditDocument, changes: _Changes) -> Iterator[LinkedEdit]:
+        """Yield the edits of a document that its own hunks, or those of other documents, call for."""
+        is_concerned = any(name in line for name in changes.names for line in document.lines)
+        if not (is_concerned or self._is_changed(document)) or (parsed := self._parsed(document)) is None:
             return
         yield from linked_edits(document, parsed, self._hunks)
-        for export in others:
-            yield from import_edits(document, parsed, export)
+        for export in changes.exports:
+            if export.rename.hunks[0].document != document.document:
+                yield from import_edits(document, parsed, export)
+        yield from moved_import_edits(document, parsed, changes.moved)
+        yield from call_edits(document, parsed, changes.calls)
 
     def _is_changed(self, document: EditDocument) -> bool:
         return any(hunk.document == document.document for hunk in self._hunks)

@@ -26,7 +26,7 @@ from completion_engine.next_edit.linked_names import (
 )
 from completion_engine.next_edit.parsing import ParsedText
 
-_FILES_OF_FOLDERS = ("__init__", "index", "mod", "lib")  # they are imported by their folder's name
+FILES_OF_FOLDERS = ("__init__", "index", "mod", "lib")  # they are imported by their folder's name
 _MAX_IMPORT_CHARS = 4_000
 _MAX_MATCHES = 64
 
@@ -55,30 +55,30 @@ def module_of(path: str, language: str) -> str:
     """Return the name by which other files import the file at a path; empty if there is none."""
     file = PurePosixPath(path)
     stem = file.name.partition(".")[0]
-    return file.parent.name if language == "go" or stem in _FILES_OF_FOLDERS else stem
+    return file.parent.name if language == "go" or stem in FILES_OF_FOLDERS else stem
 
 
 def import_edits(document: EditDocument, parsed: ParsedText, export: RenamedExport) -> Iterator[LinkedEdit]:
     """Yield the edits of lines that import the old name from its module, or use it through the module."""
     old = list(identifiers(parsed, export.rename.old))
-    imports = [node for node in old if _names_module(import_around(node), export)]
-    if not imports and _is_imported(parsed, export.module):
+    imports = [node for node in old if import_names(import_around(node), export.module, export.rename.old)]
+    if not imports and is_imported(parsed, export.module):
         module = export.module.encode()
         imports = [node for node in old if (it := receiver_of(node)) is not None and it.text == module]
     yield from edits_at(document, imports, export.rename)
 
 
-def _is_imported(parsed: ParsedText, module: str) -> bool:
+def is_imported(parsed: ParsedText, module: str) -> bool:
     """Return whether an import statement names a module, which may be a part of a path in quotes."""
     root, matches = parsed.tree.root_node, re.finditer(rf"\b{re.escape(module)}\b".encode(), parsed.text)
     nodes = (root.descendant_for_byte_range(*match.span()) for match in islice(matches, _MAX_MATCHES))
     return any(node is not None and import_around(node) is not None for node in nodes)
 
 
-def _names_module(statement: Node | None, export: RenamedExport) -> bool:
-    """Return whether an import statement imports from the module, and not from several at once."""
+def import_names(statement: Node | None, module: str, name: str) -> bool:
+    """Return whether an import statement imports a name from a module, and not from several at once."""
     text = statement.text if statement is not None else None
     if text is None or len(text) > _MAX_IMPORT_CHARS:
         return False
     words = re.findall(r"\w+", text.decode("utf-8", "replace"))
-    return export.module in words and words.count(export.rename.old) == 1 and text.count(b"{") <= 1
+    return module in words and words.count(name) == 1 and text.count(b"{") <= 1

@@ -25,7 +25,7 @@ _MEMBER_LEAVES = ("property_identifier", "field_identifier", "shorthand", "state
 _MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expression", "field_access",
             "method_invocation", "member_access_expression", "scoped_identifier", "qualified_identifier",
             "scoped_type_identifier", "call")  # fmt: skip
-_OWN_RECEIVERS = frozenset({b"self", b"this", b"cls", b"Self"})
+OWN_RECEIVERS = frozenset({b"self", b"this", b"cls", b"Self"})
 _NAMED_ARGUMENTS = ("keyword_argument", "named_argument")
 
 
@@ -138,11 +138,11 @@ def _uses(parsed: ParsedText, rename: Rename, language: str) -> Iterator[Node]:
 def _definition(node: Node, language: str) -> Definition:
     """Return where the definition of a binding identifier counts."""
     is_leaf_member = node.type.startswith(_MEMBER_LEAVES) or receiver_of(node) is not None
-    scope = _scope_above(node)
+    scope = scope_of(node)
     if not is_leaf_member and not _is_class(scope):
         return Definition(scope, node, is_member=False, takes_plain_uses=True)
     while scope.parent is not None and not _is_class(scope):
-        scope = _scope_above(scope)
+        scope = scope_of(scope)
     takes_plain = not is_leaf_member and language != "python"
     return Definition(scope, node, is_member=True, takes_plain_uses=takes_plain)
 
@@ -158,7 +158,7 @@ def import_around(node: Node) -> Node | None:
     return found
 
 
-def _scope_above(node: Node) -> Node:
+def scope_of(node: Node) -> Node:
     """Return the smallest scope around a node; a scope's own name belongs to the one around it."""
     child, parent = node, node.parent
     while parent is not None:
@@ -182,7 +182,7 @@ def _is_use(node: Node, definition: Definition) -> bool:
     """Return whether an identifier of the old name is a use of the definition, as far as its kind tells."""
     receiver = receiver_of(node)
     if receiver is not None:
-        return definition.is_member and receiver.text in _OWN_RECEIVERS
+        return definition.is_member and receiver.text in OWN_RECEIVERS
     if not definition.takes_plain_uses or any(word in node.type for word in _MEMBER_LEAVES):
         return False
     parent = node.parent

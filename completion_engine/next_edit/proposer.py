@@ -16,9 +16,10 @@ from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, probability
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
-from completion_engine.next_edit.parsing import breaks_syntax
+from completion_engine.next_edit.parsing import DocumentParser, breaks_syntax
 from completion_engine.next_edit.places import PlacePrompts, lines_left_out
 from completion_engine.next_edit.substitutions import exchanged_names
+from completion_engine.next_edit.visible_names import misplaces_names
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import without_surrogates
@@ -47,6 +48,7 @@ class EditProposer:
         self._prompts = PlacePrompts(tokenizer, room)
         self._scorer = BranchScorer(target, tokenizer)
         self._bindings = Bindings()
+        self._edited = DocumentParser()
         self._scores: OrderedDict[_ScoreKey, float] = OrderedDict()
 
     @property
@@ -71,7 +73,7 @@ class EditProposer:
             if evidence is None:
                 continue
             num_scored += 1
-            proposal = self._decide(candidate, evidence)
+            proposal = self._decide(documents[candidate.edit.document], candidate, evidence)
             if proposal is not None:
                 break
         return EditAnswer(
@@ -132,9 +134,10 @@ class EditProposer:
         return self._scores[key]
 
     def forget(self) -> None:
-        """Drop scores, caches and the last tree, and with them the texts of documents."""
+        """Drop scores, caches and the last trees, and with them the texts of documents."""
         self._scores.clear()
         self._bindings.forget()
+        self._edited.forget()
         self._scorer.forget()
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
@@ -159,9 +162,11 @@ class EditProposer:
         except ValueError:
             return None
 
-    def _decide(self, candidate: Candidate, evidence: Evidence) -> ProposedEdit | None:
+    def _decide(
+        self, document: EditDocument, candidate: Candidate, evidence: Evidence
+    ) -> ProposedEdit | None:
         likely = probability(evidence)
-        if likely < self._threshold:
+        if likely < self._threshold or misplaces_names(document, candidate.edit, self._edited):
             return None
         return ProposedEdit(
             candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely

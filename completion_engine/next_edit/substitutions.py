@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import accumulate
 
 from completion_engine.next_edit.edits import Hunk, LineEdit
 
@@ -74,6 +75,19 @@ def changed_cores(hunk: Hunk | LineEdit) -> list[tuple[str, str]]:
     return [
         ("".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end]))
         for block in _changed(old, new)
+    ]
+
+
+def inserted_spans(hunk: Hunk) -> list[tuple[int, int]]:
+    """Return the spans of a hunk's new text, in bytes of UTF-8, that stand where nothing stood before."""
+    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
+    if not _is_comparable(old, new):
+        return []
+    ends = [0, *accumulate(len(token.encode("utf-8", "replace")) for token in new)]
+    return [
+        (ends[block.new_first], ends[block.new_end])
+        for block in _changed(old, new)
+        if not "".join(old[block.first : block.end]).strip()
     ]
 
 

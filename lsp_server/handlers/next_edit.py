@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
@@ -47,8 +48,8 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     request = _request(server, document, line, is_wide=context.takes_other_documents)
     versions = {it.document: server.session.version_of(it.document) for it in request.documents}
     try:
-        files_holding = _files_holding(server, uri) if context.takes_other_files else no_files
-        answer = await on_own_thread(certain_edit, request, files_holding)
+        search = partial(certain_edit, changes_files=context.takes_other_files)
+        answer = await on_own_thread(search, request, _files_holding(server, uri))
         _check_unchanged(document, version)
         if answer is None:
             answer = await server.scheduler.propose_edit(request)

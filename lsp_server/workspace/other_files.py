@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from completion_engine.languages.identifiers import language_of_path
 from completion_engine.next_edit.edits import EditDocument
@@ -39,11 +39,15 @@ class OtherFiles:
     open: frozenset[str]
     near: str
 
-    def holding(self, names: Sequence[str]) -> Iterator[EditDocument]:
-        """Yield files that hold one of the names as they are on the disk now; none that a rule excludes."""
+    def holding(self, names: Sequence[str], modules: Sequence[str] = ()) -> Iterator[EditDocument]:
+        """Yield files that hold one of the names as they are on the disk now; none that a rule excludes.
+
+        Files that are named as one of the modules come first.
+        """
         repository = Repository(self.folder, self.options)
         paths = [path for path in self._paths(names) if path not in self.open]
-        for path in sorted(paths, key=self._distance)[:MAX_FILES]:
+        ordered = sorted(paths, key=lambda path: (not _is_named(path, modules), self._distance(path)))
+        for path in ordered[:MAX_FILES]:
             try:
                 found = repository.find(path)
                 text = repository.read(found) if found.size <= MAX_BYTES else ""
@@ -63,3 +67,9 @@ class OtherFiles:
     def _distance(self, path: str) -> tuple[int, str]:
         common = os.path.commonpath([f"/{path}", f"/{self.near}"]).count("/")
         return self.near.count("/") - common, path
+
+
+def _is_named(path: str, modules: Sequence[str]) -> bool:
+    """Return whether a file or its folder has one of the names."""
+    file = PurePosixPath(path)
+    return file.name.partition(".")[0] in modules or file.parent.name in modules

@@ -20,7 +20,7 @@ DONE = replace(DOCUMENT, lines=("def load(a):", "    return a"))
 
 def proposed(request: EditRequest, *files: EditDocument) -> tuple[str, int, str] | None:
     """The document, line and text of the edit."""
-    answer = certain_edit(request, lambda _names: files)
+    answer = certain_edit(request, lambda _names, _modules: files)
     if answer is None or answer.proposal is None:
         return None
     edit = answer.proposal.edit
@@ -129,7 +129,7 @@ def test_files_are_read_one_by_one_and_only_where_a_definition_was_renamed() -> 
     asked: list[Sequence[str]] = []
     read: list[str] = []
 
-    def files(names: Sequence[str]) -> Iterator[EditDocument]:
+    def files(names: Sequence[str], _modules: Sequence[str]) -> Iterator[EditDocument]:
         asked.append(names)
         for name in "bcd":
             read.append(name)
@@ -144,3 +144,39 @@ def test_files_are_read_one_by_one_and_only_where_a_definition_was_renamed() -> 
 def test_no_document_is_parsed_once_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certain_edits_module, "MAX_S", -1.0)
     assert proposed(REQUEST) is None
+
+
+MODELS = EditDocument("m", "app/models.py", "python", ("class Order:", "    pass"))
+IMPORTING = EditDocument("b", "app/b.py", "python", ("from app.models import User",))
+MOVED = EditRequest(
+    [EditDocument("a", "app/a.py", "python", ("from app.schema import User",))],
+    [Hunk("a", 0, ("from app.models import User",), ("from app.schema import User",))],
+)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_imports_follow_unless_the_old_module_still_has_the_name(is_open: bool, is_bound: bool) -> None:
+    old = replace(MODELS, lines=("class User:", *MODELS.lines)) if is_bound else MODELS
+    request = replace(MOVED, documents=[*MOVED.documents, IMPORTING, old]) if is_open else MOVED
+    found = proposed(request, *([] if is_open else [old, IMPORTING]))
+    assert found == (None if is_bound else ("b", 0, "from app.schema import User"))
+
+
+def test_a_file_that_may_not_be_changed_is_evidence_alone() -> None:
+    old = replace(MODELS, lines=("class User: pass",))
+    request = replace(MOVED, documents=[*MOVED.documents, IMPORTING])
+    for files, is_proposed in (([old], False), ([MODELS], True), ([IMPORTING], True)):
+        answer = certain_edit(request, lambda _names, _modules, it=files: it, changes_files=False)
+        assert (answer is not None) is is_proposed
+    assert certain_edit(MOVED, lambda _names, _modules: [IMPORTING], changes_files=False) is None
+
+
+def test_the_module_that_a_name_moves_into_does_not_import_it() -> None:
+    schema = replace(IMPORTING, path="app/schema.py")
+    assert proposed(MOVED, schema) is None
+
+
+def test_a_document_without_a_path_has_no_module() -> None:
+    unnamed = replace(MOVED.documents[0], path="", lines=(*MOVED.documents[0].lines, *IMPORTING.lines))
+    assert proposed(replace(MOVED, documents=[unnamed])) == ("a", 1, "from app.schema import User")

@@ -59,3 +59,10 @@ def test_few_files_are_read_and_the_nearest_ones(tmp_path: Path) -> None:
     read = [document.path for document in found.holding(["fetch"])]
     assert len(read) == MAX_FILES
     assert read[:3] == ["b/c/near.py", "b/d.py", "far/0.py"]
+
+
+def test_files_of_the_modules_come_first(tmp_path: Path) -> None:
+    names = [f"near/{number}.py" for number in range(9)]
+    found = files(tmp_path, *names, "far/models.py", "far/schema/a.py", near="near/net.py")
+    read = [document.path for document in found.holding(["fetch"], ["models", "schema"])]
+    assert read[:3] == ["far/models.py", "far/schema/a.py", "near/0.py"]

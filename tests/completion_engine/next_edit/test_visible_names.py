@@ -1,0 +1,38 @@
+"""Names that an edit writes where no binding reaches them, or that it defines a second time."""
+
+from __future__ import annotations
+
+import pytest
+
+from completion_engine.next_edit.edits import EditDocument, LineEdit
+from completion_engine.next_edit.parsing import DocumentParser
+from completion_engine.next_edit.visible_names import misplaces_names
+
+PYTHON = "def first(job):\n    show(job)\n\ndef second(work):\n    show(work.size)\n    show(work)\n"
+SCRIPT = "function f(lost) {\n  return {lost};\n}\nfunction g(used) {\n  return {used};\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "line", "new", "is_one"),
+    [
+        pytest.param("python", PYTHON, 4, "    show(job)", True, id="bound in another function"),
+        pytest.param("python", PYTHON, 4, "    show(work)", False, id="bound here"),
+        pytest.param("python", PYTHON, 4, "    show(work.task)", False, id="a member"),
+        pytest.param("python", PYTHON, 4, "    show(work, job=1)", False, id="the name of an argument"),
+        pytest.param("python", PYTHON, 4, "    show(elsewhere)", False, id="bound nowhere in the file"),
+        pytest.param("python", PYTHON, 4, "    job = work.job", False, id="binds it"),
+        pytest.param("python", PYTHON, 3, "def first(work):", True, id="a second definition"),
+        pytest.param("python", PYTHON, 3, "def third(work):", False, id="a new definition"),
+        pytest.param("python", f"job = 1\n{PYTHON}", 5, "    show(job)", False, id="bound in the module"),
+        pytest.param("python", f"{PYTHON}job = 1\n", 4, "    show(job)", False, id="bound below"),
+        pytest.param("typescript", SCRIPT, 4, "  return {lost};", True, id="a short property"),
+        pytest.param("typescript", SCRIPT, 4, "  return {lost: used};", False, id="a property"),
+        pytest.param("text", PYTHON, 4, "    show(job)", False, id="no grammar"),
+    ],
+)
+def test_a_name_is_misplaced_where_no_binding_reaches_it(
+    language: str, text: str, line: int, new: str, is_one: bool
+) -> None:
+    lines = tuple(text.split("\n"))
+    edit = LineEdit("a", line, (lines[line],), (new,))
+    assert misplaces_names(EditDocument("a", "a", language, lines), edit, DocumentParser()) is is_one
