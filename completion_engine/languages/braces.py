@@ -91,6 +91,7 @@ C_LIKE = Language(
     leading=_LEADING,
     clauses=_CLAUSES,
     skipped=(r"(?<=\d)'(?=\d)",),
+    marks_blocks=True,
 )
 _CPP_RAW = string('R"', opens=r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', closes_as=r"\)<tag>\"", is_multiline=True)
 CPP = replace(C_LIKE, pairs=(*SLASHES, replace(_CPP_RAW, escapes=()), *PLAIN_STRINGS))
@@ -252,6 +253,7 @@ JSONNET = replace(
 )
 SQL = replace(
     C_LIKE,
+    marks_blocks=False,
     pairs=(
         line_comment("--"),
         block_comment("/*", "*/"),
@@ -291,6 +293,7 @@ BICEP = replace(
 )
 NIX = replace(
     C_LIKE,
+    marks_blocks=False,
     pairs=(
         line_comment("#"),
         block_comment("/*", "*/"),
@@ -306,6 +309,7 @@ GRAPHQL = replace(
 )
 POWERSHELL = replace(
     C_LIKE,
+    marks_blocks=False,
     pairs=(
         block_comment("<#", "#>"),
         line_comment("#"),
@@ -322,6 +326,7 @@ POWERSHELL = replace(
 )
 R = replace(
     C_LIKE,
+    marks_blocks=False,
     pairs=(line_comment("#"), long_string('"'), long_string("'"), string("`", escapes=())),
     leading=None,
     opener=NEVER,
@@ -333,7 +338,8 @@ R = replace(
 BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("javascript", "javascriptreact", "typescriptreact", "qml"), JSX),
     "typescript": JAVASCRIPT,
-    **dict.fromkeys(("c", "objective-c", "objective-cpp", "yacc", "openscad", "v"), C_LIKE),
+    **dict.fromkeys(("c", "objective-c", "objective-cpp", "v"), C_LIKE),
+    **dict.fromkeys(("yacc", "openscad"), replace(C_LIKE, marks_blocks=False)),
     **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
     **dict.fromkeys(("java", "vala", "haxe", "thrift", "solidity", "gleam", "jsp"), JAVA),
     **dict.fromkeys(("proto", "prisma", "dot", "gomod"), replace(JAVA, leading=None)),

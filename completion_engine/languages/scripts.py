@@ -65,9 +65,11 @@ PYTHON = Language(
     opener=re.compile(r":$"),
     prelude=re.compile(r"^\s*@\w"),
     clauses=frozenset({"else", "elif", "except", "finally", "case"}),
+    marks_blocks=True,
 )
 COFFEE = replace(
     PYTHON,
+    marks_blocks=False,
     pairs=(
         block_comment("###", "###"),
         line_comment("#"),

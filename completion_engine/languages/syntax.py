@@ -126,16 +126,12 @@ class Language:
     indents_with_tabs: bool = False
     has_fixed_indents: bool = False  # tabs and spaces mean different things
     has_dashes: bool = False  # a dash begins an item, and what follows it is indented by it too
+    marks_blocks: bool = False  # a line before deeper ones ends with a mark, or with a bracket open
 
     @property
     def is_text(self) -> bool:
         """Whether it is prose, and no code."""
         return self.blocks == "text"
-
-    @property
-    def marks_blocks(self) -> bool:
-        """Whether the end of a line tells that a block begins, whatever the line begins with."""
-        return self.blocks == "indent" or (self.blocks == "brace" and self.opener is not NEVER)
 
     @property
     def has_directives(self) -> bool:

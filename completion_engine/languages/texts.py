@@ -166,6 +166,7 @@ YAML = Language(
     opener=re.compile(r":$"),
     word_marks="_-",
     has_dashes=True,
+    marks_blocks=True,
 )
 TOML = Language(
     pairs=(line_comment("#"), long_string('"""'), long_string("'''"), string('"'), string("'", escapes=())),

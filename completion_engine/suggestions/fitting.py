@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from completion_engine.languages.scanner import Stack
+from completion_engine.languages.syntax import Pair
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
@@ -22,9 +23,13 @@ _CELL = re.compile(r"(?:\\.|[^|\\\n])*")
 _LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _WORD = re.compile(r"\w")
 _COMPLETE = re.compile(r"[\w\"')\]};]$")
-_HEADER = re.compile(r"\s*(?:\}\s*)?(?:if|else|for|foreach|while|do|using|lock|unless|until|when)\b")
-_GOES_ON = r"throws|extends|implements|where|with|requires|is|as|in|and|or|from|if|for|else"
+_HEADER = re.compile(r"\s*(?:\}\s*)?(?:if|else|for|\w*for_?each\w*|while|do|using|lock|unless|until|when)\b")
+_GOES_ON = (
+    r"throws|extends|implements|where|with|requires|is|as|in|and|or|from|if|for|else|returns|public|private"
+    r"|external|internal|view|pure|payable|virtual|override|noexcept|const|async"
+)
 _BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{_GOES_ON})\b)[\w@]|- )")
+_DASHES = re.compile(r"[ ]*(?:- +)+")
 _MAX_LINE_CHARS = 400
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
@@ -102,11 +107,16 @@ def _before_open(region: CursorRegion, text: str) -> str:
     something open; all of it if there is no such line end, or if its last line begins a block.
     """
     reading = region.read(text)
-    opened = [entry for entry in reading.stack if entry.start >= 0 and not entry.pair.ends_with_line]
+    opened = [entry for entry in reading.stack if entry.start >= 0 and not _ends_by_itself(entry.pair)]
     if not opened or not text[opened[-1].start + len(opened[-1].mark) :].strip():
         return text
     end = text.rfind("\n", 0, opened[0].start)
     return text[:end].rstrip() or text if end >= 0 else text
+
+
+def _ends_by_itself(pair: Pair) -> bool:
+    """Whether the end of the line or a smaller indentation ends it."""
+    return pair.ends_with_line or "<width>" in pair.closes
 
 
 def _leaves_block_below(region: CursorRegion, text: str) -> bool:
@@ -115,7 +125,9 @@ def _leaves_block_below(region: CursorRegion, text: str) -> bool:
     The document has a block there, or a list or value of YAML, so the line must begin it.
     """
     below = region.after.split("\n", 2)[1:2]
-    has_block = bool(below) and indent_width(below[0]) > region.indent and _BEGINS_CODE.match(below[0])
+    dashes = _DASHES.match(region.line_prefix) if region.language.has_dashes else None
+    width = dashes.end() if dashes else region.indent
+    has_block = bool(below) and indent_width(below[0]) > width and _BEGINS_CODE.match(below[0])
     is_code = region.inside is None and region.language.marks_blocks and not region.is_blank_line
     if not has_block or not is_code or "\n" in text:
         return False

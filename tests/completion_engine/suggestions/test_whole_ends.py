@@ -21,7 +21,25 @@ BEGINS_NO_BLOCK: list[Case] = [
     ("python", "while ‸\n    run()\n", "is_on\n", "while is_on\n    run()\n"),
     ("python", "x = ‸\n    run()\n", "1\n", "x = \n    run()\n"),
     ("c", "  if (‸\n    return;\n", "a < 0)\n", "  if (a < 0)\n    return;\n"),
+    ("c", "  list_for_each(‸\n    f(a);\n", "a, b)\n", "  list_for_each(a, b)\n    f(a);\n"),
+    ("openscad", "move(‸\n  cube(1);\n", "1)\n", "move(1)\n  cube(1);\n"),
     ("javascript", "const a = b‸\n  .map(c)\n", ".d()\n", "const a = b.d()\n  .map(c)\n"),
+    (
+        "yaml",
+        "  - uses: ‸\n    with:\n      a: b\n",
+        "checkout@v4\n",
+        "  - uses: checkout@v4\n    with:\n      a: b\n",
+    ),
+    ("yaml", "  - a‸\n      - b\n", ": c\n", "  - a\n      - b\n"),
+    ("gherkin", "  Scenario: ‸\n    Given b\n", "A\n", "  Scenario: A\n    Given b\n"),
+    ("haskell", "f = g ‸\n  h\n", "i\n", "f = g i\n  h\n"),
+    ("sass", ".a ‸\n  color: red\n", ".b\n", ".a .b\n  color: red\n"),
+    (
+        "solidity",
+        "  function f(‸)\n    public\n    {\n",
+        "int a\n",
+        "  function f(int a)\n    public\n    {\n",
+    ),
     ("properties", "! line‸\n  more = 1\n", " two\n", "! line two\n  more = 1\n"),
 ]
 COPY = "two = second(1)\nthree = third(1)\nfour = fourth(1)\n"
@@ -39,6 +57,7 @@ BROKEN_ENDS: list[Case] = [
         f"// a class\n// a function\n{FUNCTION}\n",
     ),
     ("elixir", "‸\n", "a = 1\nb = [\n  {1, 2},\n  {3", "a = 1\n"),
+    ("yaml", "‸\n", "a: b\nrun: |\n  make\n  make all", "a: b\nrun: |\n  make\n  make all\n"),
     ("elixir", "‸\n", "b = [\n  {1, 2},\n  {3", "b = [\n  {1, 2},\n  {3\n"),
 ]
 ELM = "mesh = [ ( Vertex 0 ({})\n         , Vertex 1 (vec 1)\n         )\n       ]\n"
