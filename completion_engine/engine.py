@@ -15,6 +15,7 @@ from completion_engine.decoding.background import NextLine
 from completion_engine.decoding.ending import TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.drafting.drafts import Drafter
+from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import TargetWish
@@ -151,6 +152,13 @@ class CompletionEngine:
         """
         same = replace(self.config, context_tokens=self.on_target.preparation.max_context_tokens)
         return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
+
+    def share_recent(self, other: CompletionEngine) -> None:
+        """Draft from the recent completions of both engines from now on, if they have the same tokens."""
+        mine, theirs = (engine.on_target.drafters.get("ngram") for engine in (self, other))
+        is_same = self.tokenizer.fingerprint == other.tokenizer.fingerprint
+        if is_same and isinstance(mine, NgramDrafter) and isinstance(theirs, NgramDrafter):
+            mine.share_recent(theirs)
 
     def complete(self, request: CompletionRequest) -> Completion:
         """Return the verified completion at the request's cursor; empty text when nothing is worth showing.

@@ -29,6 +29,10 @@ class NgramDrafter:
         self._written: list[int] = []
         self._path: list[int] = []
 
+    def share_recent(self, other: NgramDrafter) -> None:
+        """Use and extend the recent completions of `other`, whose target has the same tokens."""
+        self._recent = other._recent
+
     def enter(self, scope: DraftScope) -> None:
         """See `DrafterWithMemory.enter`."""
         self._scope = scope

@@ -32,12 +32,16 @@ class TimedCompleter(Completer, Protocol):
         """Run one step of background work; with `is_late`, another engine answers requests meanwhile."""
         ...
 
+    def share_recent(self, other: Any) -> None:
+        """Draft from the recent completions of both engines if they have the same tokens."""
+        ...
+
 
 @dataclass(slots=True)
 class SmallFirst:
     """Answers by `large` if it is in time, otherwise by `small`. Used on the engine's thread only.
 
-    The statistics of an answer name the engine that wrote it.
+    The statistics of an answer name the engine that wrote it. Each drafts from the text of the other.
     """
 
     small: Completer
@@ -120,6 +124,8 @@ def small_first(load_small: Load, load_large: Load) -> Load:
         except SlipstreamError as error:
             logger.warning("No smaller model answers at cold places: %s", error)
             return large
-        return SmallFirst(small, large)  # type: ignore[arg-type]  # engines know whether they are warm
+        both = SmallFirst(small, large)  # type: ignore[arg-type]  # engines know whether they are warm
+        both.large.share_recent(small)
+        return both
 
     return load

@@ -95,6 +95,9 @@ class Scripted:
     def is_in_time(self, request: CompletionRequest) -> bool:
         return self.machine.is_warm
 
+    def share_recent(self, other: Scripted) -> None:
+        pass
+
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         self.expected = request.prefix
 

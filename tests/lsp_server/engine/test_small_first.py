@@ -58,6 +58,9 @@ class Scripted:
             self.warm.add(prefix)
         return self._left is not None
 
+    def share_recent(self, other: Scripted) -> None:
+        self.log.append(f"{self.name} drafts from {other.name}")
+
     def open(self, language: str) -> None:
         self.log.append(f"{self.name} opens {language}")
 
@@ -168,7 +171,8 @@ def test_both_are_loaded_and_described() -> None:
     both.open("python")
     described = {"target": "small", "num_weight_bytes": 5}
     assert both.describe() == {"target": "large", "num_weight_bytes": 10, "small": described}
-    assert (small.log, large.log) == (["small opens python"], ["large opens python"])
+    assert small.log == ["small opens python"]
+    assert large.log == ["large drafts from small", "large opens python"]
 
 
 def test_without_the_small_one_the_larger_answers_alone() -> None:
