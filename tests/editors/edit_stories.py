@@ -189,12 +189,43 @@ _LOOP = """def total(orders):
     return whole
 """
 
+_READER = """def read(path):
+    return Path(path).read_text()
+
+
+first = read("a.txt")
+second = read("b.txt")
+print(read("c.txt"), first, second)
+"""
+_LAZY = """from shop.models import Order, User
+
+
+def load():
+    from shop.models import User
+
+    return User.all()
+
+
+def count():
+    from shop.models import Item, Order
+
+    return Order.count() + Item.count()
+"""
+
 LOGGING = _renamed(
     "another level of logging",
     "calls.py",
     _LOGGING,
     ":7s/info/debug/<CR>:9s/info/debug/<CR>",
     ("info", "debug"),
+)
+ARGUMENT = _renamed(
+    "an argument is added",
+    "reader.py",
+    _READER,
+    ':1s/path/path, encoding/<CR>:5s/txt"/txt", "utf-8"/<CR>',
+    ("read(path)", "read(path, encoding)"),
+    ('.txt")', '.txt", "utf-8")'),
 )
 STORIES = (
     _renamed(
@@ -335,6 +366,15 @@ STORIES = (
         ":1s/crimson/darkred/<CR>:2s/crimson/darkred/<CR>",
         ("crimson", "darkred"),
     ),
+    ARGUMENT,
+    _renamed(
+        "an import moves",
+        "shop.py",
+        _LAZY,
+        ":1s/models/schema/<CR>",
+        ("models import Order", "schema import Order"),
+        ("models import User", "schema import User"),
+    ),
 )
 
 _TWO = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n"
@@ -362,5 +402,15 @@ SILENT = (
         'a = "hello"\nb = "world"\nc = "again"\n',
         ":1s/hello/hallo/<CR>",
         "",
+    ),
+    Story(
+        "an argument that may be left out is added",
+        "reader.py",
+        _READER,
+        ':1s/path/path, encoding=None/<CR>:5s/txt"/txt", "utf-8"/<CR>',
+        "",
+    ),
+    Story(
+        "another thing is imported", "shop.py", _LAZY, ":1s/models.*/schema import Orders, Person/<CR>", ""
     ),
 )

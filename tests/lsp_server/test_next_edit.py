@@ -68,6 +68,14 @@ async def opened(windows: Windows, window: Window, uri: str, text: str = TEXT) -
             await asyncio.sleep(0.005)
 
 
+async def indexed(windows: Windows, folder: Path, name: str) -> None:
+    """Wait until the index of a folder holds a file."""
+    indexes = windows.servers[-1].indexes
+    async with asyncio.timeout(60):
+        while not ((index := indexes.index_of(folder)) and index.holds(name)):  # noqa: ASYNC110 - built aside
+            await asyncio.sleep(0.01)
+
+
 async def ask(window: Window, uri: str = URI, line: int = 0, **context: Any) -> list[Any]:
     found = await window.request("textDocument/copilotInlineEdit", place(uri, line, 0, **context))
     return list(found["edits"])
@@ -214,11 +222,7 @@ async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path
         window = await windows.open()
         await window.begin(tmp_path)
         await opened(windows, window, net, RENAMED)
-        index = windows.servers[-1].indexes.index_of(tmp_path)
-        async with asyncio.timeout(60):
-            while not (index and index.holds("use.py")):
-                await asyncio.sleep(0.01)
-                index = windows.servers[-1].indexes.index_of(tmp_path)
+        await indexed(windows, tmp_path, "use.py")
         window.change(net, RENAME)
         assert await ask(window, net, otherDocuments=True) == []
         (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
@@ -228,6 +232,25 @@ async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path
         (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
         assert edit["textDocument"] == {"uri": use, "version": 1}
         assert edit["range"]["start"] == {"line": 2, "character": 16}
+        await window.end()
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+async def test_a_file_that_is_not_open_tells_whether_an_import_moves(tmp_path: Path, is_bound: bool) -> None:
+    old, new = ("from app.models import User\n", "from app.schema import User\n")
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/models.py").write_text(f"class {'User' if is_bound else 'Order'}:\n    holds = 'User'\n")
+    first, second = ((tmp_path / name).as_uri() for name in ("first.py", "second.py"))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        await opened(windows, window, first, old)
+        await opened(windows, window, second, old)
+        await indexed(windows, tmp_path, "app/models.py")
+        window.change(first, replacement(0, 9, 15, "schema"))
+        edits = await ask(window, first, otherDocuments=True)
+        assert [edit["textDocument"]["uri"] for edit in edits] == ([] if is_bound else [second])
+        assert [edit["text"] for edit in edits] == ([] if is_bound else [new[9:15]])
         await window.end()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,51 @@ local edit = require('slipstream.next_edit').visible()
 return edit and edit.row or -1
 """
 
-# A definition, and files that import it; two of them only have its name.
-FILES = {
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Files before, keys that change the first one, and what every file then reads."""
+
+    name: str
+    before: dict[str, str]
+    keys: str
+    after: dict[str, str]
+
+
+_NET = {
     "net.py": "def fetch(url):\n    return open(url)\n",
     "first.py": "from renamed.net import fetch\n\nfirst = fetch('a')\n",
     "second.py": "from .net import fetch\n\n\ndef run():\n    return fetch('b')\n",
+}
+_UNCHANGED = {
     "other.py": "from elsewhere import get\n\nfetch = get('fetch')\n",
     "text.md": "Call fetch to fetch.\n",
 }
+FOLDERS = (
+    Folder(
+        "renamed",
+        _NET | _UNCHANGED,
+        ":1s/fetch/load/<CR>",
+        {name: re.sub(r"fetch(?=\(|$)", "load", text, flags=re.MULTILINE) for name, text in _NET.items()}
+        | _UNCHANGED,
+    ),
+    Folder(
+        "moved",
+        {
+            "first.py": "from shop.models import Receipt\n\nfirst = Receipt(1)\n",
+            "second.py": "from shop.models import (\n    Receipt,\n)\n\nsecond = Receipt(2)\n",
+            "third.py": "from shop.models import Bill\n\nReceipt = Bill\n",
+            "fourth.py": "from other.models import Receipt\n\nfourth = Receipt(4)\n",
+        },
+        ":1s/models/schema/<CR>",
+        {
+            "first.py": "from shop.schema import Receipt\n\nfirst = Receipt(1)\n",
+            "second.py": "from shop.schema import (\n    Receipt,\n)\n\nsecond = Receipt(2)\n",
+            "third.py": "from shop.models import Bill\n\nReceipt = Bill\n",
+            "fourth.py": "from other.models import Receipt\n\nfourth = Receipt(4)\n",
+        },
+    ),
+)
 
 
 class Person:
@@ -131,14 +169,17 @@ def test_an_edit_out_of_sight_has_a_hint_at_the_cursor(
     assert any("↓ line 211" in hint for hint in hints)
 
 
-def test_a_rename_goes_on_in_files_that_are_not_open(person: Person, editor: Neovim, project: Path) -> None:
-    folder = project / "renamed"
+@pytest.mark.parametrize("files", FOLDERS, ids=lambda files: files.name)
+def test_a_change_goes_on_in_files_that_are_not_open(
+    person: Person, editor: Neovim, project: Path, files: Folder
+) -> None:
+    folder = project / files.name
     folder.mkdir(exist_ok=True)
-    for name, text in FILES.items():
+    for name, text in files.before.items():
         (folder / name).write_text(text)
-    editor.edit(folder / "net.py")
+    editor.edit(folder / next(iter(files.before)))
     editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
-    person.press(":1s/fetch/load/<CR>")
+    person.press(files.keys)
     # The index reads new files after a moment.
     editor.until(
         "local edit = require('slipstream.next_edit') if edit.visible() then return true end"
@@ -149,6 +190,4 @@ def test_a_rename_goes_on_in_files_that_are_not_open(person: Person, editor: Neo
             break
         person.press("<Tab>")
     editor.vim.command("wall")
-    written = {name: (folder / name).read_text() for name in FILES}
-    renamed = {name: re.sub(r"fetch(?=\(|$)", "load", FILES[name], flags=re.MULTILINE) for name in FILES}
-    assert written == FILES | {name: renamed[name] for name in ("net.py", "first.py", "second.py")}
+    assert {name: (folder / name).read_text() for name in files.before} == files.after
