@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -20,30 +20,7 @@ Each states what happened and what to do, in plain English."""
 @cache
 def sections() -> dict[str, list[str]]:
     """The texts of each section, in the order in which they are listed."""
-    return {
-        "Settings": _settings(),
-        "Reasons for no suggestion, or for the end of one": [*reasons.REASONS.values()],
-        "States, sources and stages": [
-            *(*reasons.FINISH_REASONS.values(), *reasons.STATES.values()),
-            *(*reasons.SOURCES.values(), *reasons.STAGES.values()),
-        ],
-        "Errors and advice": _unique(python_texts.errors()),
-        "Messages of the server": _unique(python_texts.others(_SERVER)),
-        "Messages of the engine and the index": _unique(
-            python_texts.others(("completion_engine", "ngram_cache"))
-        ),
-        "Command line": _unique(python_texts.others(_COMMAND_LINE)),
-        "VS Code: commands, walkthrough, workspaces": script_texts.manifest(),
-        "VS Code: messages": _unique(script_texts.typescript()),
-        "Neovim: messages": _unique(script_texts.lua()),
-    }
-
-
-_COMMAND_LINE = ("lsp_server/commands", "lsp_server/cli.py", "lsp_server/__main__.py")
-_SERVER = tuple(
-    f"lsp_server/{name}"
-    for name in ("app.py", "protocol/server.py", "engine", "handlers", "sharing", "workspace")
-)
+    return {title: read() for title, read in _READERS.items()}
 
 
 def whole() -> str:
@@ -69,3 +46,29 @@ def _unique(texts: Iterable[str]) -> list[str]:
     return sorted(
         {" ".join(text.split()) for text in texts}, key=lambda text: (text.strip("…'` ").lower(), text)
     )
+
+
+_COMMAND_LINE = ("lsp_server/commands", "lsp_server/cli.py", "lsp_server/__main__.py")
+_SERVER = tuple(
+    f"lsp_server/{name}"
+    for name in ("app.py", "protocol/server.py", "engine", "handlers", "sharing", "workspace")
+)
+# Reading all of them takes seconds, so that the titles are known before.
+_READERS: dict[str, Callable[[], list[str]]] = {
+    "Settings": _settings,
+    "Reasons for no suggestion, or for the end of one": lambda: [*reasons.REASONS.values()],
+    "States, sources and stages": lambda: [
+        *(*reasons.FINISH_REASONS.values(), *reasons.STATES.values()),
+        *(*reasons.SOURCES.values(), *reasons.STAGES.values()),
+    ],
+    "Errors and advice": lambda: _unique(python_texts.errors()),
+    "Messages of the server": lambda: _unique(python_texts.others(_SERVER)),
+    "Messages of the engine and the index": lambda: _unique(
+        python_texts.others(("completion_engine", "ngram_cache"))
+    ),
+    "Command line": lambda: _unique(python_texts.others(_COMMAND_LINE)),
+    "VS Code: commands, walkthrough, workspaces": script_texts.manifest,
+    "VS Code: messages": lambda: _unique(script_texts.typescript()),
+    "Neovim: messages": lambda: _unique(script_texts.lua()),
+}
+TITLES = tuple(_READERS)
