@@ -22,12 +22,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# Most modules of most packages are never imported, and Python compiles the others on their first import.
-# To compile all 14,000 takes as long as the rest of the installation.
-_PIP = (
-    *(sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"),
-    *("install", "--no-compile"),
-)
+_PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install")
 _QUIET = ("--progress-bar", "off")
 _BRIEFLY = ("--retries", "1", "--timeout", "20")  # where it cannot be reached, the next way is taken soon
 
