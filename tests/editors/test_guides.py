@@ -20,6 +20,7 @@ import pytest
 
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
+from tests.editors.edit_stories import STORIES
 
 EDITORS = programs.ROOT / "editors"
 BIN = Path(sys.executable).parent
@@ -27,6 +28,8 @@ BIN = Path(sys.executable).parent
 # The machine may be busy, and the model takes its time to load.
 LOADING_S = 540.0
 PATIENCE_S = 120.0
+OPENED_S = 3.0  # after it the server has read the rules of a document, and follows its edits
+DRAWN_S = 1.0  # after it the screen shows what a key did
 
 BEFORE = '''"""Geometry of rectangles."""
 
@@ -147,7 +150,7 @@ def until_shown(terminal: Terminal, pattern: str, within_s: float = PATIENCE_S) 
 def until_saved(document: Path, terminal: Terminal) -> None:
     """Wait for a changed text on disk: an editor's message about it may disappear at once."""
     end = time.monotonic() + PATIENCE_S
-    while document.read_text() in {BEFORE, ""}:
+    while document.read_text() in {BEFORE, RENAME.before, ""}:
         if time.monotonic() > end:
             raise TimeoutError(f"nothing was saved:\n{terminal.screen()}")
         time.sleep(0.05)
@@ -182,6 +185,43 @@ def test_emacs_shows_a_suggestion_and_saves_what_it_showed(
     terminal.press("Tab", "C-x", "C-s")
     until_saved(document, terminal)
     assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+# A function that is advised would be compiled, which needs a C compiler.
+COPILOT_EL = f"""(setq native-comp-enable-subr-trampolines nil)
+(add-to-list 'load-path "%s")
+(require 'copilot-nes)
+(setq copilot-server-executable "{BIN / "slipstream"}" copilot-server-args '("serve" "--stdio")
+      copilot-idle-delay nil copilot-nes-idle-delay 0.2 copilot-indent-offset-warning-disable t)
+(add-hook 'prog-mode-hook #'copilot-mode)
+(add-hook 'prog-mode-hook #'copilot-nes-mode)
+"""
+(RENAME,) = [story for story in STORIES if story.name == "a function gets another name"]
+
+
+def test_copilot_el_makes_the_rest_of_a_rename(
+    tmp_path: Path, document: Path, start: StartTerminal, program: Program
+) -> None:
+    client = Path(os.environ.get("SLIPSTREAM_CLIENTS", "")) / "copilot.el"
+    if not (client / "copilot-nes.el").is_file():
+        pytest.skip("SLIPSTREAM_CLIENTS names no folder with copilot.el")
+    settings = tmp_path / "init.el"
+    settings.write_text(COPILOT_EL % client)
+    document.write_text(RENAME.before)
+    emacs = program("emacs", "emacs")
+    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
+    terminal = start([str(emacs), "-nw", "-Q", *quiet, "-l", str(settings)])
+    until_shown(terminal, r"(print\(load)")
+    time.sleep(OPENED_S)
+    terminal.press("M-f", "C-f", "M-d", *"read_text")
+    while "load" in terminal.screen():
+        # The old name stands before the new one. The first Tab jumps there, the second applies it.
+        until_shown(terminal, r"(loadread_text)\(")
+        terminal.press("Tab")
+        time.sleep(DRAWN_S)
+    terminal.press("C-x", "C-s")
+    until_saved(document, terminal)
+    assert document.read_text() == RENAME.after
 
 
 def test_the_client_of_the_guide_prints_a_suggestion(environment: dict[str, str], document: Path) -> None:
