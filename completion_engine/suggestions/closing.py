@@ -154,6 +154,8 @@ class _Closing:
         begins_line = line_start > 0 and not self.after[line_start : event.start].strip()
         width = indent_width(self.after[line_start : event.start]) if begins_line else 0
         while self.remaining:
+            if event.kind == "unmatched" and found in CLOSING and self.remaining[-1].pair.kind == "region":
+                return  # a part ends at its own mark alone
             entry = self.remaining.pop()
             is_nested = entry.is_bracket or entry.is_element
             is_outer = begins_line and is_nested and width < self._width_of(entry)

@@ -60,6 +60,11 @@ BROKEN_ENDS: list[Case] = [
     ("yaml", "‸\n", "a: b\nrun: |\n  make\n  make all", "a: b\nrun: |\n  make\n  make all\n"),
     ("elixir", "‸\n", "b = [\n  {1, 2},\n  {3", "b = [\n  {1, 2},\n  {3\n"),
 ]
+STYLE = "<style>\n{}\n  color: red;\n}}\n</style>\n"
+PARTS: list[Case] = [
+    ("vue", STYLE.format("‸"), "/* a */\n</style>\n", STYLE.format("/* a */")),
+    ("html", STYLE.format("‸"), ".a {\n", STYLE.format(".a {")),
+]
 ELM = "mesh = [ ( Vertex 0 ({})\n         , Vertex 1 (vec 1)\n         )\n       ]\n"
 ALIGNED: list[Case] = [
     ("elm", ELM.format("‸").replace("‸)", "‸"), "vec 0)\n", ELM.format("vec 0")),
@@ -67,7 +72,8 @@ ALIGNED: list[Case] = [
 
 
 @pytest.mark.parametrize(
-    ("language", "document", "generated", "after"), [*BEGINS_NO_BLOCK, *COPIES, *BROKEN_ENDS, *ALIGNED]
+    ("language", "document", "generated", "after"),
+    [*BEGINS_NO_BLOCK, *COPIES, *BROKEN_ENDS, *PARTS, *ALIGNED],
 )
 def test_the_document_is_as_correct_as_before(
     accepted: Accepted, language: str, document: str, generated: str, after: str

@@ -196,13 +196,13 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print right answers too")
     parser.add_argument("--server", default=f"{sys.executable} -m lsp_server", help="the server's command")
     parser.add_argument("--answers", type=Path, help="keep answers in this file; ask only where it has none")
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no new position after this time")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no position later; 0 only judges")
     asked = parser.parse_args()
     cases, answers = chosen(asked), Answers(asked.answers)
     missing = [case for case in cases if answers.get(case) is None]
     trigger = _AUTOMATIC if asked.automatic else _INVOKED
     until_s = time.monotonic() + asked.minutes * 60
-    if missing:
+    if missing and asked.minutes > 0:
         with tempfile.TemporaryDirectory() as home:
             root, server = Path(home).resolve(), shlex.split(asked.server)
             asyncio.run(ask_all(missing, root, server, asked.target, trigger, answers, until_s))
