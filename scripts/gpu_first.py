@@ -19,10 +19,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,8 @@ from completion_engine.gpu.loading import BITS
 from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memory
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.gpu.weights import Bits
+from completion_engine.models.gguf_layout import BLOCK_SIZES
+from completion_engine.target_model.gguf_blocks import QuantisedWeight, quantised
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import Precision, Weights
 
@@ -37,6 +40,15 @@ Told = dict[str, Any]
 _PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")
 _TEXT = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    "
 _TINY = Geometry(1, 128, 128, 2, 1, 64, 96, is_tied=True)
+_HALVES_AT = {"Q4_K": (0, 2), "Q6_K": (208,)}  # float16 numbers of a block; others begin with one
+_FILE_SCALE = {
+    "Q4_K": 2e-4,
+    "Q6_K": 2e-5,
+    "Q5_0": 4e-3,
+    "Q8_0": 4e-4,
+}  # makes weights as large as models have
+Held = Bits | Literal["file"]
+_HELD: tuple[Held, ...] = (16, 8, 4, "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class Trial:
     kernels: Geometry
     target: Geometry
     timed: Mapping[str, Geometry]
-    bits: Sequence[Bits]
+    held: Sequence[Held]
     capacity: int
     num_prompts: int
     num_written: int
@@ -59,9 +71,14 @@ FULL = (GEOMETRIES["1.5B"], GEOMETRIES["0.5B"], {size: GEOMETRIES[size] for size
 
 
 class RandomWeights(Weights):
-    """Weights of a geometry, each drawn on the device when it is asked for; the same each time."""
+    """Weights of a geometry, each drawn on the device when it is asked for; the same each time.
 
-    def __init__(self, geometry: Geometry, device: torch.device, num_layers: int) -> None:
+    With `is_file`, products have blocks of levels, as in a file in Q4_K_M.
+    """
+
+    def __init__(
+        self, geometry: Geometry, device: torch.device, num_layers: int, *, is_file: bool = False
+    ) -> None:
         g = geometry
         kept, queries = g.num_kv_heads * g.head_size, g.num_heads * g.head_size
         layer = {
@@ -83,7 +100,13 @@ class RandomWeights(Weights):
             f"model.layers.{at}.{name}": size for at in range(num_layers) for name, size in layer.items()
         }
         self._sizes: dict[str, tuple[int, ...]] = {**ends, **heads, **layers}
-        self._device = device
+        self._device, self._is_file = device, is_file
+
+    def quantised(self, name: str) -> QuantisedWeight | None:
+        """See `Weights.quantised`."""
+        is_sure = any(part in name for part in ("embed_tokens", "lm_head", "v_proj", "down_proj"))
+        num_outputs, num_inputs = self._sizes[name]
+        return _random_file_weight(num_outputs, num_inputs, is_sure=is_sure) if self._is_file else None
 
     def __getitem__(self, name: str) -> Tensor:
         size, place = self._sizes[name], sorted(self._sizes).index(name)
@@ -103,7 +126,22 @@ class RandomWeights(Weights):
         return self._sizes[name]
 
 
-def random_model(geometry: Geometry, device: torch.device, num_layers: int = 0) -> FamilyModel:
+@lru_cache(maxsize=8)  # speed asks for the same shapes in every layer
+def _random_file_weight(num_outputs: int, num_inputs: int, *, is_sure: bool) -> QuantisedWeight:
+    """Random blocks of the type that a file in Q4_K_M has for such a weight."""
+    has_super_blocks = num_inputs % BLOCK_SIZES["Q4_K"][0] == 0
+    kind = ("Q6_K" if is_sure else "Q4_K") if has_super_blocks else ("Q8_0" if is_sure else "Q5_0")
+    num_values, num_bytes = BLOCK_SIZES[kind]
+    generator = np.random.default_rng(num_outputs)
+    raw = generator.integers(0, 256, (num_outputs, num_inputs // num_values, num_bytes), np.uint8)
+    for at in _HALVES_AT.get(kind, (0,)):
+        raw[..., at : at + 2] = np.array([_FILE_SCALE[kind]], np.float16).view(np.uint8)
+    return quantised(raw.reshape(num_outputs, -1), kind)
+
+
+def random_model(
+    geometry: Geometry, device: torch.device, num_layers: int = 0, *, is_file: bool = False
+) -> FamilyModel:
     """A model with random weights; `num_layers` 0 takes those of the geometry."""
     num_layers = num_layers or geometry.num_layers
     config = {
@@ -113,7 +151,7 @@ def random_model(geometry: Geometry, device: torch.device, num_layers: int = 0) 
         "num_hidden_layers": num_layers, "vocab_size": geometry.vocab_size,
         "tie_word_embeddings": geometry.is_tied, "max_position_embeddings": 32768,
     }  # fmt: skip
-    return FamilyModel(config, RandomWeights(geometry, device, num_layers))
+    return FamilyModel(config, RandomWeights(geometry, device, num_layers, is_file=is_file))
 
 
 def machine(trial: Trial) -> Iterator[Told]:
@@ -141,16 +179,20 @@ def kernels(trial: Trial) -> Iterator[Told]:
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.gpu.selftest import MAX_ERROR, kernel_errors  # noqa: PLC0415 - as above
 
-    for bits in trial.bits:
-        model = random_model(trial.kernels, trial.device, num_layers=1)
-        decoder = GraphedDecoder(model, trial.capacity, trial.device, bits)
+    for held in trial.held:
+        model = random_model(trial.kernels, trial.device, num_layers=1, is_file=held == "file")
+        decoder = GraphedDecoder(model, trial.capacity, trial.device, _bits_of(held))
         errors = dict(kernel_errors(decoder, torch.float64))
         wrong = [name for name, error in errors.items() if not error < MAX_ERROR]
         told = {name: float(f"{error:.2g}") for name, error in errors.items()}
-        yield {"ok": not wrong, "bits": bits, "wrong": wrong, "errors": told}
+        yield {"ok": not wrong, "bits": held, "wrong": wrong, "errors": told}
 
 
-def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
+def _bits_of(held: Held) -> Bits:
+    return 8 if held == "file" else held
+
+
+def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     """A target with random weights on the kernels, its passes captured, its bits compared."""
     from completion_engine.gpu.branches import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
@@ -162,9 +204,10 @@ def loaded(trial: Trial, geometry: Geometry, bits: Bits) -> Any:
             flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
             return Findings(*flags, dict.fromkeys(self.widths, 1.0), 0.0, self.governor.paces)
 
-    decoder = GraphedDecoder(random_model(geometry, trial.device), trial.capacity, trial.device, bits)
+    model, bits = random_model(geometry, trial.device, is_file=held == "file"), _bits_of(held)
+    decoder = GraphedDecoder(model, trial.capacity, trial.device, bits)
     decoder.rehearse()
-    kind = next(kind for kind, held in BITS.items() if held == bits)
+    kind = next(kind for kind, num_bits in BITS.items() if num_bits == bits)
     precision = Precision(kind, torch.bfloat16, kind)
     make = Untimed if trial.is_small else LanguageModel
     return make(
@@ -178,8 +221,8 @@ def exactness(trial: Trial) -> Iterator[Told]:
     from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
     from completion_engine.target_model.exactness import rows_are_invariant  # noqa: PLC0415 - as above
 
-    for bits in trial.bits[:1] if trial.is_small else trial.bits:
-        target = loaded(trial, trial.target, bits)
+    for held in trial.held[-1:] if trial.is_small else trial.held:
+        target = loaded(trial, trial.target, held)
         widths = (64,) if trial.is_small else (64, 256)
         rows = {str(width): rows_are_invariant(target, width) for width in widths}
         loop = DeviceLoop(target.decoder, None, target.vocab_size)
@@ -189,7 +232,7 @@ def exactness(trial: Trial) -> Iterator[Told]:
         ]
         ok = target.is_row_invariant and target.verifies_trees and all(same) and all(rows.values())
         yield {
-            "ok": ok, "bits": bits, "rows": rows, "trees": target.verifies_trees,
+            "ok": ok, "bits": held, "rows": rows, "trees": target.verifies_trees,
             "prompts": len(same), "prompts_alike": sum(same), "exactness": target.exactness,
         }  # fmt: skip
 
@@ -229,20 +272,20 @@ def real_model(folder: Path) -> FamilyModel:
 def speed(trial: Trial) -> Iterator[Told]:
     """Passes and synchronised prefill of random weights, and their share of the memory's speed."""
     for size, geometry in trial.timed.items():
-        for bits in trial.bits[:1] if trial.is_small else trial.bits:
-            about: Told = {"model": size, "bits": bits}
+        for held in trial.held[-1:] if trial.is_small else trial.held:
+            about: Told = {"model": size, "bits": held}
             try:
-                yield about | _speed_of(trial, geometry, bits)
+                yield about | _speed_of(trial, geometry, held)
             except torch.OutOfMemoryError:
                 yield about | {"absent": "it does not fit into this card's memory"}
             release_memory(trial.device)
 
 
-def _speed_of(trial: Trial, geometry: Geometry, bits: Bits) -> Told:
+def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Told:
     from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
 
-    target = loaded(trial, geometry, bits)
+    target = loaded(trial, geometry, held)
     cache, rows = KVCache(target.cache_shape), [0] * (64 if trial.is_small else 256)
 
     def pass_of(width: int) -> Tensor:
@@ -251,8 +294,11 @@ def _speed_of(trial: Trial, geometry: Geometry, bits: Bits) -> Told:
 
     widths = {"8 rows": 8, "16 rows": 16, "prefill": len(rows)}
     ms = {name: _quickest_ms(partial(pass_of, width), trial) for name, width in widths.items()}
-    floor_ms = geometry.pass_bytes(bits) / bytes_per_ms(trial.device)
+    decoder = target.decoder
+    num_bytes = decoder.head.weight.num_bytes + sum(layer.num_bytes for layer in decoder.layers)
+    floor_ms = num_bytes / bytes_per_ms(trial.device)
     return {
+        "megabytes": round(num_bytes / 1e6),
         "ms": {name: round(taken, 3) for name, taken in ms.items()},
         "prefill_tokens_per_s": round(len(rows) / ms["prefill"] * 1e3),
         "floor_ms": round(floor_ms, 3),
@@ -327,8 +373,8 @@ def trial_of(*, is_small: bool, model: Path | None) -> Trial:
     """The trial of a card, or everything in small on the CPU."""
     if is_small:
         timed = {"tiny": _TINY}
-        return Trial(torch.device("cpu"), model, _TINY, _TINY, timed, (16, 8, 4), 160, 1, 1, is_small=True)
-    return Trial(torch.device("cuda", 0), model, *FULL, (16, 8, 4), 8192, 50, 24)
+        return Trial(torch.device("cpu"), model, _TINY, _TINY, timed, _HELD, 160, 1, 1, is_small=True)
+    return Trial(torch.device("cuda", 0), model, *FULL, _HELD, 8192, 50, 24)
 
 
 def main() -> None:

@@ -16,11 +16,11 @@ from completion_engine.gpu import launch, launch_best
 from completion_engine.gpu.passes import WIDTHS, DeviceArena, PassInputs, PassShape, header_of, shape_for
 from completion_engine.gpu.runner import Runner, runner_for
 from completion_engine.gpu.tiles import TiledWeight
-from completion_engine.gpu.weights import Bits, head_bits
+from completion_engine.gpu.weights import Bits, Weight, hold, read_head, read_weight
 from completion_engine.probability import RankedRow
 from completion_engine.target_model.branch_caches import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
+from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, stacked_bias
 from completion_engine.target_model.passes import ROWS
 
 _MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved at once, a power of two
@@ -28,11 +28,11 @@ _MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved 
 
 @dataclass(frozen=True, slots=True)
 class DeviceLayer:
-    """One decoder layer's weights."""
+    """One decoder layer's weights. `qkv` are products whose outputs lie side by side."""
 
     input_norm: Tensor
     heads: launch.HeadWeights
-    qkv: TiledWeight
+    qkv: tuple[TiledWeight, ...]
     out: TiledWeight
     mlp_norm: Tensor
     gate: TiledWeight
@@ -42,7 +42,7 @@ class DeviceLayer:
     @property
     def num_bytes(self) -> int:
         """Memory of the products' weights."""
-        products = (self.qkv, self.out, self.gate, self.up, self.down)
+        products = (*self.qkv, self.out, self.gate, self.up, self.down)
         return sum(product.weight.num_bytes for product in products)
 
 
@@ -63,10 +63,10 @@ class PassBuffers:
 class GraphedDecoder(FamilyDecoder):
     """Takes the weights of a model onto `device`, layer by layer; `capacity` positions fit into a cache.
 
-    `bits` are those of the layers' weights; the head has 8 beside layers of 4, and the embedding stays as it
-    is. The copy of a layer is released before the next one is read, so the device never holds more than one
-    layer twice. Call `rehearse` before the first request. Raises UserError for weights that cannot be held in
-    so few bits.
+    With `bits` below 16, weights that their file quantises keep its levels, and others are rounded to this
+    number of bits, the head to 8. The embedding stays as it is. The copy of a layer is released before the
+    next one is read, so the device never holds more than one layer twice. Call `rehearse` before the first
+    request.
     """
 
     row_step = ROWS
@@ -87,14 +87,14 @@ class GraphedDecoder(FamilyDecoder):
         self.scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
         self.bits = bits
-        head = self._table if model.is_tied else model.head.to(device)
-        self.head = self._tiled(head, head_bits(bits), is_whole=True)
-        self.layers = [self._layer(model.layer(index).to(device), bits) for index in range(model.num_layers)]
+        is_shared = model.is_tied and bits == 16
+        head = hold(self._table) if is_shared else read_head(model, bits, device)
+        self.head = TiledWeight.of(head, self._num_processors, is_whole=True)
+        self.layers = [self._layer(model, index) for index in range(model.num_layers)]
         self._runner = runner or runner_for(device)
         self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
         self._moving = PassInputs.empty(_MOVE, device)
-        is_shared = model.is_tied and bits == 16
         ends = self._table.nbytes + (0 if is_shared else self.head.weight.num_bytes)
         self._num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
 
@@ -173,29 +173,36 @@ class GraphedDecoder(FamilyDecoder):
         launch.run_embed(at.inputs, self._table, self.layers[0].input_norm, self.eps, at.x, at.normed)
         next_norms = [*(layer.input_norm for layer in self.layers[1:]), self._norm]
         for index, (layer, next_norm) in enumerate(zip(self.layers, next_norms, strict=True)):
-            qkv = self._parts_of(layer.qkv, at.normed)
+            qkv = self._parts_of(at.normed, *layer.qkv)
             launch.run_place_heads(at.inputs, qkv, layer.heads, self._heads, index, self.eps, at.queries)
             launch.run_attention(
                 at.inputs, at.queries, self._heads, index, self.scale, at.partial, at.attended
             )
-            parts = self._parts_of(layer.out, at.attended.flatten(1))
+            parts = self._parts_of(at.attended.flatten(1), layer.out)
             launch.run_add_and_norm(parts, layer.mlp_norm, self.eps, at.x, at.normed)
             launch.run_gated_product(
                 layer.gate.weight, layer.up.weight, layer.gate.tiles, at.normed, at.gated
             )
-            parts = self._parts_of(layer.down, at.gated)
+            parts = self._parts_of(at.gated, layer.down)
             launch.run_add_and_norm(parts, next_norm, self.eps, at.x, at.normed)
         launch.run_store_hidden(at.inputs, at.normed)
         if wants_logits:
             launch.run_product(self.head.weight, self.head.tiles, at.normed, at.logits[None])
 
-    def _parts_of(self, product: TiledWeight, x: Tensor) -> Tensor:
-        """A layer's product, in parts [num_parts, num_rows, num_outputs] float32."""
-        size = (product.num_parts, len(x), product.weight.num_outputs)
+    def _parts_of(self, x: Tensor, *products: TiledWeight) -> Tensor:
+        """Products of a layer, whose outputs lie side by side, in parts [num_parts, num_rows, num_outputs].
+
+        The parts are float32.
+        """
+        num_outputs = sum(product.weight.num_outputs for product in products)
+        size = (products[0].num_parts, len(x), num_outputs)
         name = f"parts {size[0]} {size[2]}"
         flat = self._arena.rows(name, len(x), (size[0] * size[2],), torch.float32)
-        parts = flat.view(size)
-        launch.run_product(product.weight, product.tiles, x, parts)
+        parts, first = flat.view(size), 0
+        for product in products:
+            end = first + product.weight.num_outputs
+            launch.run_product(product.weight, product.tiles, x, parts[:, :, first:end])
+            first = end
         return parts
 
     def _new_buffers(self, shape: PassShape) -> PassBuffers:
@@ -221,23 +228,32 @@ class GraphedDecoder(FamilyDecoder):
             rows("logits", self.vocab_size),
         )
 
-    def _layer(self, parts: LayerParts, bits: Bits) -> DeviceLayer:
-        """A layer of parts on the device.
+    def _layer(self, model: FamilyModel, index: int) -> DeviceLayer:
+        """A layer on the device.
 
-        They have no biases except those of the heads: see `loading.why_not_model`.
+        Its products have no biases except those of the heads: see `loading.why_not_model`.
         """
-        qkv, bias = stacked(parts.q, parts.k, parts.v)
-        (out, _), (gate, _), (up, _), (down, _) = parts.out, parts.gate, parts.up, parts.down
+        parts = model.layer(index, reads_products=False).to(self._device)
+
+        def weight(part: str) -> Weight:
+            return read_weight(model, index, part, self.bits, self._device)
+
+        gate, up = weight("gate"), weight("up")
+        if gate.form != up.form:  # one program computes both
+            gate, up = (hold(model.product(index, part).to(self._device), 8) for part in ("gate", "up"))
+        heads = launch.HeadWeights(
+            stacked_bias(parts.q, parts.k, parts.v), parts.q_norm, parts.k_norm, self._cos, self._sin
+        )
         return DeviceLayer(
             parts.input_norm,
-            launch.HeadWeights(bias, parts.q_norm, parts.k_norm, self._cos, self._sin),
-            self._tiled(qkv, bits),
-            self._tiled(out, bits),
+            heads,
+            TiledWeight.together([weight(part) for part in ("q", "k", "v")], self._num_processors),
+            self._tiled(weight("out")),
             parts.mlp_norm,
-            self._tiled(gate, bits, is_whole=True),
-            self._tiled(up, bits, is_whole=True),
-            self._tiled(down, bits),
+            self._tiled(gate, is_whole=True),
+            self._tiled(up, is_whole=True),
+            self._tiled(weight("down")),
         )
 
-    def _tiled(self, weight: Tensor, bits: Bits, *, is_whole: bool = False) -> TiledWeight:
-        return TiledWeight.of(weight, bits, self._num_processors, is_whole=is_whole)
+    def _tiled(self, weight: Weight, *, is_whole: bool = False) -> TiledWeight:
+        return TiledWeight.of(weight, self._num_processors, is_whole=is_whole)

@@ -71,13 +71,16 @@ class ProductCut:
 
 
 def run_product(weight: Weight, tiles: Tiles, x: Tensor, parts: Tensor) -> None:
-    """`x @ weight.T` into `parts` [num_parts, num_rows, num_outputs]; x lies in whole blocks of rows."""
+    """`x @ weight.T` into `parts` [num_parts, num_rows, num_outputs]; x lies in whole blocks of rows.
+
+    `parts` may be some columns of parts of longer rows, which lie one after the other.
+    """
     num_rows = parts.shape[1]
     cut = ProductCut.of(num_rows, tiles)
     product.product[(*cut.grid(weight.num_outputs, num_rows), parts.shape[0])](
         x, weight.levels, _scales(weight), parts, num_rows,
-        weight.num_outputs, weight.num_inputs, weight.bits, tiles.part_inputs,
-        cut.row_block, cut.tiles.column_block, tiles.input_block, _packs(weight, x), cut.is_wide,
+        weight.num_outputs, weight.num_inputs, *_form(weight), tiles.part_inputs, parts.stride(1),
+        cut.row_block, cut.tiles.column_block, tiles.input_block, x.is_cuda, cut.is_wide,
         **cut.options,
     )  # fmt: skip
 
@@ -88,8 +91,8 @@ def run_gated_product(gate: Weight, up: Weight, tiles: Tiles, x: Tensor, result:
     cut = ProductCut.of(num_rows, tiles)
     product.gated_product[cut.grid(gate.num_outputs, num_rows)](
         x, gate.levels, _scales(gate), up.levels, _scales(up), result, num_rows,
-        gate.num_outputs, gate.num_inputs, gate.bits,
-        cut.row_block, cut.tiles.column_block, tiles.input_block, _packs(gate, x), cut.is_wide,
+        gate.num_outputs, gate.num_inputs, *_form(gate),
+        cut.row_block, cut.tiles.column_block, tiles.input_block, x.is_cuda, cut.is_wide,
         **cut.options,
     )  # fmt: skip
 
@@ -219,9 +222,9 @@ def run_store_hidden(inputs: PassInputs, y: Tensor) -> None:
     rows.store_hidden[(len(y),)](inputs.numbers, y, size, triton.next_power_of_2(size), **EXACT)
 
 
-def _packs(weight: Weight, x: Tensor) -> bool:
-    """Whether levels can be unpacked by instructions of a GPU's own."""
-    return weight.bits == 4 and x.is_cuda and x.dtype == torch.bfloat16
+def _form(weight: Weight) -> tuple[int, int, bool, bool]:
+    form = weight.form
+    return form.bits, form.block, form.has_codes, form.has_floors
 
 
 def _scales(weight: Weight) -> Tensor:

@@ -1,31 +1,39 @@
 """Predicts a target's memory on a GPU before anything is loaded, and models that would fit instead.
 
-Pure: numbers in, a plan out. Owns the geometries of the models in the tables.
+Numbers in, a plan out; reads a model's configuration and layout alone. Owns the geometries of the models in
+the tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.weights import GROUP, Bits, head_bits
+from completion_engine.gpu.blocks import form_of_kind
+from completion_engine.gpu.weights import NIBBLES, Bits, head_bits
+from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, read_layout
 from completion_engine.runtime import parse_json
+from completion_engine.target_model.gguf_blocks import QUANTISED
 
 WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
 _SLACK = 1.03  # an allocator cannot use every byte
 _CAPACITIES = (8192, 4096, 2048)
-_SCALE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The sizes of a model of the Llama family that decide over memory and speed."""
+    """The sizes of a model of the Llama family that decide over memory and speed.
+
+    `num_file_bytes` are those of the layers' and the head's weights with the levels of the model's file, 0
+    for files of plain numbers.
+    """
 
     num_layers: int
     hidden_size: int
@@ -35,6 +43,7 @@ class Geometry:
     head_size: int
     vocab_size: int
     is_tied: bool
+    num_file_bytes: int = 0
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> Geometry:
@@ -60,6 +69,8 @@ class Geometry:
 
     def pass_bytes(self, bits: Bits = 16) -> int:
         """Bytes of weights that one pass has to read: every layer and the head."""
+        if self.num_file_bytes and bits < 16:
+            return self.num_file_bytes
         head = _held_bytes(self.vocab_size * self.hidden_size, head_bits(bits))
         return _held_bytes(self.num_layer_weights, bits) + head
 
@@ -177,14 +188,34 @@ def _smaller(plan: MemoryPlan, geometry: Geometry) -> Iterator[MemoryPlan]:
 def read_geometry(folder: Path) -> Geometry | None:
     """The geometry of the model in `folder`; None where it is of another family or cannot be read."""
     try:
-        return Geometry.of_config(parse_json((folder / "config.json").read_text(encoding="utf-8")))
+        found = Geometry.of_config(parse_json((folder / "config.json").read_text(encoding="utf-8")))
+        layout = read_layout(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    return replace(found, num_file_bytes=_file_bytes(layout)) if layout else found
+
+
+def _file_bytes(layout: GgufLayout) -> int:
+    """Bytes of the layers' and the head's weights with the levels of a file, 0 if it quantises none of them.
+
+    Others are held in 8 bits.
+    """
+    head = HEAD if HEAD in layout.tensors else EMBEDDING
+    read = {
+        name: tensor
+        for name, tensor in layout.tensors.items()
+        if len(tensor.shape) > 1 and (name == head or name.startswith("model.layers."))
+    }
+    if not any(tensor.kind in QUANTISED for tensor in read.values()):
+        return 0
+    return sum(
+        form_of_kind(tensor.kind).num_bytes(*tensor.shape) if tensor.kind in QUANTISED else prod(tensor.shape)
+        for tensor in read.values()
+    )
 
 
 def _held_bytes(num_weights: int, bits: Bits) -> int:
-    scales = num_weights // GROUP * _SCALE_BYTES if bits == 4 else 0
-    return num_weights * bits // 8 + scales
+    return NIBBLES.num_bytes(1, num_weights) if bits == 4 else num_weights * bits // 8
 
 
 def _gigabytes(num_bytes: int) -> str:

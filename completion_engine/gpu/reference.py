@@ -6,14 +6,13 @@ Slow, and holds one layer at a time. Uses no kernel of ours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from completion_engine.gpu.weights import Bits, head_bits, hold
-from completion_engine.target_model.llama_family import FamilyModel, LayerParts, rotate, stacked
+from completion_engine.target_model.llama_family import FamilyModel, rotate, stacked_bias
 
 _HEAD_ROWS = 16384  # rows of the head at once, in float32
 
@@ -22,13 +21,24 @@ _HEAD_ROWS = 16384  # rows of the head at once, in float32
 def reference_logits(
     model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits = 16
 ) -> Tensor:
-    """Logits [num_tokens, vocab_size] float32 of a text, with weights rounded as beside layers of `bits`."""
+    """Logits [num_tokens, vocab_size] float32 of a text, with weights rounded as beside layers of `bits`.
+
+    Weights that their file quantises are its numbers.
+    """
     for state in reference_states(model, tokens, device, bits):
         x = state
     x = norm(x, model.norm.to(device), model.eps)
-    cuts = [*range(0, len(model.head), _HEAD_ROWS), len(model.head)]
-    parts = (model.head[first:end].to(device) for first, end in pairwise(cuts))
-    return torch.cat([x @ hold(part, head_bits(bits)).dense(torch.float32).T for part in parts], 1)
+    file_head = model.quantised_head if bits < 16 else []
+    head = None if file_head else model.head
+    found = []
+    for first in range(0, model.vocab_size, _HEAD_ROWS):
+        end = min(first + _HEAD_ROWS, model.vocab_size)
+        if head is None:
+            part = torch.from_numpy(file_head[0].values(first, end)).to(device)
+        else:
+            part = hold(head[first:end].to(device), head_bits(bits)).dense(torch.float32)
+        found.append(x @ part.T)
+    return torch.cat(found, 1)
 
 
 @torch.inference_mode()
@@ -39,7 +49,7 @@ def reference_states(
     x = model.embedding[torch.tensor(tokens)].to(device).float()
     cos, sin = (table[: len(tokens)].to(device).float() for table in model.rotary_tables(len(tokens)))
     for index in range(model.num_layers):
-        x = _layer(model, model.layer(index).to(device), x, (cos, sin), bits)
+        x = _layer(model, index, x, (cos, sin), bits)
         yield x
 
 
@@ -60,14 +70,14 @@ def grouped_attention(q: Tensor, keys: Tensor, values: Tensor, sees: Tensor, sca
     return torch.einsum("hrk,hkd->rhd", weights, values)
 
 
-def _layer(
-    model: FamilyModel, parts: LayerParts, x: Tensor, turns: tuple[Tensor, Tensor], bits: Bits
-) -> Tensor:
-    def product(inputs: Tensor, weight: Tensor) -> Tensor:
-        return inputs @ hold(weight, bits).dense(torch.float32).T
+def _layer(model: FamilyModel, index: int, x: Tensor, turns: tuple[Tensor, Tensor], bits: Bits) -> Tensor:
+    parts = model.layer(index, reads_products=False).to(x.device)
 
-    weight, bias = stacked(parts.q, parts.k, parts.v)
-    qkv = product(norm(x, parts.input_norm, model.eps), weight)
+    def product(inputs: Tensor, *names: str) -> Tensor:
+        return torch.cat([inputs @ _numbers(model, index, name, bits, x.device).T for name in names], 1)
+
+    bias = stacked_bias(parts.q, parts.k, parts.v)
+    qkv = product(norm(x, parts.input_norm, model.eps), "q", "k", "v")
     qkv = (qkv if bias is None else qkv + bias.float()).view(len(x), -1, model.head_size)
     q, k, v = torch.tensor_split(qkv, (model.num_heads, model.num_heads + model.num_kv_heads), 1)
     if parts.q_norm is not None and parts.k_norm is not None:
@@ -75,7 +85,14 @@ def _layer(
     q, k = rotate(q, *turns), rotate(k, *turns)
     sees = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).tril()
     attended = grouped_attention(q, k.transpose(0, 1), v.transpose(0, 1), sees, model.head_size**-0.5)
-    x = x + product(attended.flatten(1), parts.out[0])
+    x = x + product(attended.flatten(1), "out")
     y = norm(x, parts.mlp_norm, model.eps)
-    gated = functional.silu(product(y, parts.gate[0])) * product(y, parts.up[0])
-    return x + product(gated, parts.down[0])
+    return x + product(functional.silu(product(y, "gate")) * product(y, "up"), "down")
+
+
+def _numbers(model: FamilyModel, index: int, part: str, bits: Bits, device: torch.device) -> Tensor:
+    """A layer's weight as its file means it, otherwise rounded, [num_outputs, num_inputs] float32."""
+    found = model.quantised(index, (part,)) if bits < 16 else []
+    if found:
+        return torch.from_numpy(found[0].values(0, len(found[0].levels))).to(device)
+    return hold(model.product(index, part).to(device), bits).dense(torch.float32)

@@ -70,8 +70,9 @@ def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float32) -
 def _products(
     decoder: GraphedDecoder, layer: DeviceLayer, width: int, exact: torch.dtype
 ) -> Iterator[tuple[str, float]]:
-    named = {"qkv": layer.qkv, "out": layer.out, "down": layer.down, "head": decoder.head}
-    for seed, (name, product) in enumerate(named.items()):
+    qkv = [("qkv", product) for product in layer.qkv]
+    named = [*qkv, ("out", layer.out), ("down", layer.down), ("head", decoder.head)]
+    for seed, (name, product) in enumerate(named):
         weight = product.weight
         x = _drawn(decoder, seed, width, weight.num_inputs)
         parts = torch.full(
@@ -127,7 +128,7 @@ def _heads(
     layer, heads, index = decoder.layers[-1], decoder.heads, decoder.num_layers - 1
     num_rows, start, width = len(layout.depths), cache.num_cached, len(at.queries)
     columns = (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_size
-    parts = _drawn(decoder, 22, layer.qkv.num_parts, width, columns).float()
+    parts = _drawn(decoder, 22, layer.qkv[0].num_parts, width, columns).float()
     launch.run_place_heads(at.inputs, parts, layer.heads, heads, index, decoder.eps, at.queries)
     qkv = parts.to(exact).sum(0)[:num_rows]
     qkv = qkv if layer.heads.bias is None else qkv + layer.heads.bias.to(exact)

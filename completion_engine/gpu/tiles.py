@@ -6,11 +6,11 @@ in which order a row's sum runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from torch import Tensor
-
-from completion_engine.gpu.weights import Bits, Weight, hold
+from completion_engine.gpu.blocks import STEP
+from completion_engine.gpu.weights import Weight, joined
 
 _PROGRAMS_PER_PROCESSOR = 2  # meant to keep enough loads under way; to be measured on a GPU
 _MAX_PARTS = 8  # the reader adds each of them
@@ -44,26 +44,28 @@ class Tiles:
         return -(-num_inputs // self.part_inputs)
 
 
-def tiles_for(weight: Weight, num_processors: int, *, is_whole: bool = False) -> Tiles:
+def tiles_for(weight: Weight, num_processors: int, *, is_whole: bool = False, num_beside: int = 0) -> Tiles:
     """A cut that fills the machine with programs; `is_whole` keeps the inputs in one part.
 
     The wider a block of outputs, the fewer instructions a weight takes; narrow ones are for small products.
+    `num_beside` outputs of other weights are computed at the same time.
     """
     smallest = min(_INPUT_BLOCK, max(16, 1 << (weight.num_inputs - 1).bit_length()))
-    input_block = weight.group if weight.bits == 4 else smallest
+    input_block = STEP if weight.form.block else smallest
     num_blocks = -(-weight.num_inputs // input_block)
     most_parts = 1 if is_whole else min(_MAX_PARTS, num_blocks)
-    wanted = _PROGRAMS_PER_PROCESSOR * num_processors
+    wanted, num_outputs = _PROGRAMS_PER_PROCESSOR * num_processors, weight.num_outputs + num_beside
 
     def fills(columns: int) -> bool:
-        return -(-weight.num_outputs // columns) * most_parts >= wanted
+        return -(-num_outputs // columns) * most_parts >= wanted
 
-    widest = _STEP_BYTES * 8 // (weight.bits * _INPUT_BLOCK)
+    widest = _STEP_BYTES * 8 // (weight.form.bits * _INPUT_BLOCK)
     fitting = (columns for columns in _COLUMN_BLOCKS if columns <= widest and fills(columns))
     column_block = next(fitting, _COLUMN_BLOCKS[-1])
-    num_columns = -(-weight.num_outputs // column_block)
-    parts = max(1, min(most_parts, round(wanted / num_columns)))
-    return Tiles(column_block, input_block, -(-num_blocks // parts) * input_block)
+    parts = max(1, min(most_parts, round(wanted / -(-num_outputs // column_block))))
+    # A block of 32 inputs for 32 outputs is 512 bytes or more, 16 for each thread of two warps.
+    num_warps = 2 if weight.form.block and column_block == _COLUMN_BLOCKS[-1] else 4
+    return Tiles(column_block, input_block, -(-num_blocks // parts) * input_block, num_warps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,24 @@ class TiledWeight:
     tiles: Tiles
 
     @classmethod
-    def of(cls, weight: Tensor, bits: Bits, num_processors: int, *, is_whole: bool = False) -> TiledWeight:
-        """`weight` [num_outputs, num_inputs] held in `bits`; errors as in `hold`."""
-        held = hold(weight, bits)
-        return cls(held, tiles_for(held, num_processors, is_whole=is_whole))
+    def of(cls, weight: Weight, num_processors: int, *, is_whole: bool = False) -> TiledWeight:
+        """The weight, cut for a machine."""
+        return cls(weight, tiles_for(weight, num_processors, is_whole=is_whole))
+
+    @classmethod
+    def together(cls, weights: Sequence[Weight], num_processors: int) -> tuple[TiledWeight, ...]:
+        """Weights of the same inputs, in their order, in as few products as their forms allow.
+
+        All are cut into the same parts.
+        """
+        found = joined(weights)
+        num_outputs = sum(weight.num_outputs for weight in found)
+        cuts = [
+            tiles_for(weight, num_processors, num_beside=num_outputs - weight.num_outputs) for weight in found
+        ]
+        largest = max(zip(found, cuts, strict=True), key=lambda pair: pair[0].num_outputs)[1]
+        parts = (replace(cut, part_inputs=largest.part_inputs) for cut in cuts)
+        return tuple(cls(weight, cut) for weight, cut in zip(found, parts, strict=True))
 
     @property
     def num_parts(self) -> int:

@@ -17,11 +17,26 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleCodes:
+    """Scales and floors as whole numbers times a unit for each super-block of 256 inputs.
+
+    Units [num_outputs, num_inputs / 256] are float16 numbers; codes [num_outputs, num_blocks] are whole
+    numbers of 6 or 8 bits. Floors are 0 where the weight has none.
+    """
+
+    units: Floats
+    scales: NDArray[np.int8]
+    floor_units: Floats
+    floors: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
 class QuantisedWeight:
     """A weight as its file quantises it: `levels * scale + floor`.
 
     levels [num_outputs, num_inputs] int8 from `lowest` to `highest`; scales and floors
-    [num_outputs, num_inputs / block_size]. Without floors, level 0 is the number 0.
+    [num_outputs, num_inputs / block_size]. Without floors, level 0 is the number 0. Without `codes`, scales
+    and floors are float16 numbers.
     """
 
     levels: NDArray[np.int8]
@@ -29,6 +44,7 @@ class QuantisedWeight:
     lowest: int
     highest: int
     floors: Floats | None = None
+    codes: ScaleCodes | None = None
 
     @property
     def block_size(self) -> int:
@@ -129,29 +145,35 @@ def _q8_0(raw: Bytes) -> QuantisedWeight:
 
 def _q4_k(raw: Bytes) -> QuantisedWeight:
     blocks = _blocks(raw, 144)
-    scales, floors = _scales_and_floors(blocks)
-    return QuantisedWeight(_rows(_nibbles_of_super(blocks[..., 16:])), scales, 0, 15, floors)
+    return _of_super(_nibbles_of_super(blocks[..., 16:]), 15, _scale_codes(blocks))
 
 
 def _q5_k(raw: Bytes) -> QuantisedWeight:
     blocks = _blocks(raw, 176)
-    scales, floors = _scales_and_floors(blocks)
     fifth = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & np.uint8(1)
     levels = _nibbles_of_super(blocks[..., 48:]) | (fifth << np.uint8(4))
-    return QuantisedWeight(_rows(levels), scales, 0, 31, floors)
+    return _of_super(levels, 31, _scale_codes(blocks))
 
 
-def _scales_and_floors(blocks: Bytes) -> tuple[Floats, Floats]:
+def _of_super(levels: Bytes, highest: int, codes: ScaleCodes) -> QuantisedWeight:
+    scales, floors = _times(codes.units, codes.scales), _times(codes.floor_units, codes.floors)
+    return QuantisedWeight(_rows(levels), scales, 0, highest, floors, codes)
+
+
+def _times(units: Floats, codes: NDArray[np.int8]) -> Floats:
+    """Each unit times its codes, [num_rows, num_blocks]."""
+    by_unit = codes.reshape(*units.shape, -1).astype(np.float32)
+    return (units[..., None] * by_unit).reshape(codes.shape)
+
+
+def _scale_codes(blocks: Bytes) -> ScaleCodes:
     """The scales and floors of super-blocks of eight blocks: two float16, then 8 scales and 8 floors in 6
     bits each.
     """
     low, middle, high = blocks[..., 4:8], blocks[..., 8:12], blocks[..., 12:16]
     scales = np.concatenate([low & 63, (high & 15) | ((low >> 2) & 48)], axis=-1)
     floors = np.concatenate([middle & 63, (high >> 4) | ((middle >> 2) & 48)], axis=-1)
-    return (
-        (_halves(blocks[..., :2])[..., None] * scales.astype(np.float32)).reshape(len(blocks), -1),
-        (-_halves(blocks[..., 2:4])[..., None] * floors.astype(np.float32)).reshape(len(blocks), -1),
-    )
+    return ScaleCodes(_halves(blocks[..., :2]), _rows(scales), -_halves(blocks[..., 2:4]), _rows(floors))
 
 
 def _nibbles_of_super(raw: Bytes) -> Bytes:
@@ -166,9 +188,9 @@ def _q6_k(raw: Bytes) -> QuantisedWeight:
     shifts = np.array([[0], [2], [4], [6]], np.uint8)
     high = blocks[..., 128:192].reshape(*blocks.shape[:2], 2, 1, 32) >> shifts & np.uint8(3)
     levels = (low | (high << np.uint8(4)).reshape(low.shape)).view(np.int8) - np.int8(32)
-    steps = np.ascontiguousarray(blocks[..., 192:208]).view(np.int8).astype(np.float32)
-    scales = (_halves(blocks[..., 208:])[..., None] * steps).reshape(len(raw), -1)
-    return QuantisedWeight(_rows(levels), scales, -32, 31)
+    units, steps = _halves(blocks[..., 208:]), _rows(blocks[..., 192:208].view(np.int8))
+    codes = ScaleCodes(units, steps, np.zeros_like(units), np.zeros_like(steps))
+    return QuantisedWeight(_rows(levels), _times(units, steps), -32, 31, codes=codes)
 
 
 QUANTISED: Mapping[str, Callable[[Bytes], QuantisedWeight]] = {

@@ -76,12 +76,12 @@ class LayerParts(NamedTuple):
     k_norm: Tensor | None
 
     def to(self, device: torch.device) -> LayerParts:
-        """The same parts on `device`."""
+        """The same parts on `device`; weights that were not read stay as they are."""
 
         def moved(part: Any) -> Any:
             if isinstance(part, tuple):
                 return tuple(moved(half) for half in part)
-            return None if part is None else part.to(device)
+            return part if part is None or part.is_meta else part.to(device)
 
         return LayerParts(*(moved(part) for part in self))
 
@@ -145,6 +145,10 @@ class FamilyModel:
         """The head as the model's file quantises it, in a list that is empty for plain numbers."""
         found = self._weights.quantised(self._head_name)
         return [found] if found else []
+
+    def product(self, index: int, part: str) -> Tensor:
+        """The weight of a layer's product, named as in `LayerParts`, [num_outputs, num_inputs]."""
+        return self._weights[f"model.layers.{index}.{_PRODUCTS[part]}.weight"]
 
     def quantised(self, index: int, parts: Sequence[str]) -> list[QuantisedWeight]:
         """Some weights of a layer, named as in `LayerParts`, as the model's file quantises them.

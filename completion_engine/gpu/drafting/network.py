@@ -14,8 +14,8 @@ from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.passes import HEADER, ROW_BLOCK, PassInputs, PassShape, header_of
-from completion_engine.gpu.tiles import TiledWeight, tiles_for
-from completion_engine.gpu.weights import head_bits
+from completion_engine.gpu.tiles import TiledWeight
+from completion_engine.gpu.weights import head_bits, hold
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -42,7 +42,7 @@ class DeviceNetwork:
         self._gate, self._up = self._tiled(gate, is_whole=True), self._tiled(up, is_whole=True)
         self._down = self._tiled(w["down"])
         head = decoder.head.weight.rows(self.ids)  # rounded once, with the target's
-        self._head = TiledWeight(head, tiles_for(head, launch.num_processors(self.device), is_whole=True))
+        self._head = TiledWeight.of(head, launch.num_processors(self.device), is_whole=True)
         self._make_buffers(dtype)
 
     @property
@@ -110,8 +110,8 @@ class DeviceNetwork:
         return parts
 
     def _tiled(self, weight: Tensor, *, is_whole: bool = False) -> TiledWeight:
-        bits = head_bits(self._decoder.bits)
-        return TiledWeight.of(weight, bits, launch.num_processors(self.device), is_whole=is_whole)
+        held = hold(weight, head_bits(self._decoder.bits))
+        return TiledWeight.of(held, launch.num_processors(self.device), is_whole=is_whole)
 
     def _make_buffers(self, dtype: torch.dtype) -> None:
         """Products read whole blocks of rows, so buffers hold one though few rows are used."""

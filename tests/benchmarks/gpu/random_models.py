@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ class _Held(dict[str, torch.Tensor], Weights):
 class HandedOver(FamilyModel):
     """Takes the weights out of a model of transformers, which is of no use afterwards.
 
-    Each layer can be read once and is then released, so the caller holds it alone.
+    Each weight can be read once and is then released, so the caller holds it alone.
     """
 
     def __init__(self, model: Any) -> None:
@@ -51,9 +52,19 @@ class HandedOver(FamilyModel):
         super().__init__(model.config.to_dict(), self._held)
         model.to("meta")
 
+    def product(self, index: int, part: str) -> torch.Tensor:
+        """A layer's weight. Raises KeyError the second time."""
+        found = super().product(index, part)
+        self._release(name for name, held in self._held.items() if held is found)
+        return found
+
     def layer(self, index: int, *, reads_products: bool = True) -> LayerParts:
-        """One layer's parts. Raises KeyError the second time."""
+        """One layer's parts. Raises KeyError the second time if it reads the products."""
         parts = super().layer(index, reads_products=reads_products)
-        for name in [name for name in self._held if name.startswith(f"model.layers.{index}.")]:
-            del self._held[name]
+        if reads_products:
+            self._release(name for name in self._held if name.startswith(f"model.layers.{index}."))
         return parts
+
+    def _release(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            del self._held[name]

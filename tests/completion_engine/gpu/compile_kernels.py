@@ -18,22 +18,26 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.kernels import attention, best, draft, product, rows, step
 from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, ProductCut
 from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
 from completion_engine.gpu.tiles import Tiles
+from completion_engine.gpu.weights import BYTES, PLAIN
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
 TILE = {"tile_rows": 8, "tile_groups": 8, "key_block": 64, "chunk": 256}
 CUT = {"num_outputs": 1536, "num_inputs": 8960, "input_block": 128}
-COLUMN_BLOCKS = {16: 32, 8: 64, 4: 128}  # the widest that are used
+# Forms of weights: those of plain numbers, and types of the catalogue's files.
+FORMS = {"16": PLAIN, "8": BYTES} | {kind: form_of_kind(kind) for kind in ("Q4_K", "Q5_0", "Q6_K", "Q8_0")}
+COLUMN_BLOCKS = {16: 32, 8: 64, 6: 64, 5: 64, 4: 128}  # the widest that are used
 TILES = Tiles(column_block=32, input_block=128, part_inputs=1280)
 QUERY_HEADS = {"num_heads": 12, "num_kv": 2, "head_size": 128, "capacity": 8192}
 FLOATS = {
-    "sums", "tops", "totals", "parts", "scales", "gate_scales", "up_scales", "logits", "shares", "survivals",
-    "weights", "chances", "row_chances", "values",
+    "sums", "tops", "totals", "parts", "logits", "shares", "survivals", "weights", "chances", "row_chances",
+    "values",
 }  # fmt: skip
 WHOLE = {
     "pass_inputs", "sources", "tokens", "ids", "found", "chosen", "text", "best", "parents", "places",
@@ -43,9 +47,10 @@ NUMBERS = {
     "layer": "i32", "num_rows": "i32", "num_tokens": "i32", "depth": "i32", "scale": "fp32", "eps": "fp32",
     "temperature": "fp32",
 }  # fmt: skip
-LEVELS = {16: "*bf16", 8: "*i8", 4: "*u8"}
+LEVELS = {16: "*bf16", 8: "*i8"}
 
 
+_NEVER_GATED = (FORMS["Q6_K"], FORMS["Q8_0"])  # in the catalogue's files
 Job = tuple[str, Any, dict[str, Any], dict[str, Any]]  # name, kernel, constants, options
 
 
@@ -55,19 +60,18 @@ def jobs() -> list[Job]:
         (f"attend tree={is_tree}", attention.attend, HEADS | TILE | {"is_tree": is_tree}, ATTEND_OPTIONS)
         for is_tree in (True, False)
     ]
-    for bits, column_block in COLUMN_BLOCKS.items():
+    for name, form in FORMS.items():
         for num_rows in (16, 32, 128):
-            cut = ProductCut.of(num_rows, replace(TILES, column_block=column_block))
+            cut = ProductCut.of(num_rows, replace(TILES, column_block=COLUMN_BLOCKS[form.bits]))
             constants = CUT | {
-                "bits": bits,
-                "row_block": cut.row_block,
-                "packs": bits == 4,
-                "column_block": cut.tiles.column_block,
-                "is_wide": cut.is_wide,
-            }
-            parts = constants | {"part_inputs": 1280}
-            found.append((f"product {bits} {num_rows}", product.product, parts, cut.options))
-            found.append((f"gated {bits} {num_rows}", product.gated_product, constants, cut.options))
+                "bits": form.bits, "block": form.block, "has_codes": form.has_codes,
+                "has_floors": form.has_floors, "row_block": cut.row_block, "packs": True,
+                "column_block": cut.tiles.column_block, "is_wide": cut.is_wide,
+            }  # fmt: skip
+            parts = constants | {"part_inputs": 1280, "row_size": 1536}
+            found.append((f"product {name} {num_rows}", product.product, parts, cut.options))
+            if form not in _NEVER_GATED:
+                found.append((f"gated {name} {num_rows}", product.gated_product, constants, cut.options))
     hidden = {"hidden_size": 1536, "block": 2048}
     joined = {"num_heads": 12, "head_size": 128, "chunk": 256}
     moved = {"num_kv": 2, "head_size": 128, "num_layers": 28, "capacity": 8192, "num_rows": 16, "block": 128}
@@ -112,7 +116,9 @@ def signature(kernel: Any, constants: dict[str, Any]) -> dict[str, str]:
         elif name in WHOLE:
             types[name] = "*i64"
         elif name in {"weight", "gate", "up"}:
-            types[name] = LEVELS[constants["bits"]]
+            types[name] = "*u8" if constants["block"] else LEVELS[constants["bits"]]
+        elif name in {"scales", "gate_scales", "up_scales"}:
+            types[name] = "*i32" if constants["block"] else "*fp32"
         elif name in FLOATS:
             types[name] = "*fp32"
         else:
@@ -137,7 +143,9 @@ def told_of(compiled: Any) -> dict[str, Any]:
         "shared_bytes": compiled.metadata.shared,
         "num_registers": int(numbers["REG"]),
         "stack_bytes": int(numbers["STACK"]) + int(numbers["LOCAL"]),
-        "num_narrow_loads": len(re.findall(r"LDG\.E\.[US](?:8|16)|LDGSTS\.E(?![\w.]*\.128)", code)),
+        "num_narrow_loads": len(re.findall(r"LDG\.E\.[US](?:8|16)", code)),
+        "num_short_copies": len(re.findall(r"LDGSTS\.E(?![\w.]*\.128)", code)),
+        "num_loop_instructions": loop_length(code),
         "num_instructions": len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s", code, re.MULTILINE)),
         "instructions": sorted(
             set(re.findall(r"wgmma|tcgen05\.mma|mma\.sync|cp\.async\.c", compiled.asm["ptx"]))
@@ -145,18 +153,43 @@ def told_of(compiled: Any) -> dict[str, Any]:
     }
 
 
+def loop_length(code: str) -> int:
+    """Instructions of the shortest loop that multiplies matrices, 0 without one."""
+    labels: dict[str, int] = {}
+    found: list[str] = []
+    lengths = []
+    for line in code.splitlines():
+        if label := re.match(r"(\.L_x_\d+):", line):
+            labels[label[1]] = len(found)
+        elif instruction := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*)", line):
+            found.append(instruction[1])
+            back = re.search(r"BRA.*(\.L_x_\d+)", found[-1])
+            if back and back[1] in labels:
+                loop = found[labels[back[1]] :]
+                lengths += [len(loop)] if any("HMMA" in part for part in loop) else []
+    return min(lengths, default=0)
+
+
+def compile_for(
+    capability: int, kernel: Any, constants: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Compile a kernel for a GPU that need not be there."""
+    types = signature(kernel, constants)
+    at = {arg: place for place, arg in enumerate(kernel.arg_names)}
+    aligned = {(at[arg],): [["tt.divisibility", 16]] for arg, kind in types.items() if kind[0] == "*"}
+    source = ASTSource(kernel, types, {(at[arg],): value for arg, value in constants.items()}, aligned)
+    return told_of(triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options))
+
+
 def main() -> None:
     """One line for each kernel and capability."""
     for capability in map(int, sys.argv[1:]):
         for name, kernel, constants, options in jobs():
-            types = signature(kernel, constants)
-            at = {arg: place for place, arg in enumerate(kernel.arg_names)}
-            aligned = {(at[arg],): [["tt.divisibility", 16]] for arg, kind in types.items() if kind[0] == "*"}
-            source = ASTSource(
-                kernel, types, {(at[arg],): value for arg, value in constants.items()}, aligned
-            )
-            done = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-            told = {"name": name, "capability": capability, **told_of(done)}
+            told = {
+                "name": name,
+                "capability": capability,
+                **compile_for(capability, kernel, constants, options),
+            }
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 

@@ -37,6 +37,12 @@ def round_alike(builder: Any, number: Any, target: Any) -> Any:
     return type(number)(nearest.astype(np.uint16), target.scalar)
 
 
+def fused_alike(_builder: object, a: Any, b: Any, c: Any) -> Any:
+    """A multiplication and an addition that round once, as hardware does."""
+    result = a.data.astype(np.float64) * b.data.astype(np.float64) + c.data.astype(np.float64)
+    return type(a)(result.astype(np.float32), a.dtype.scalar)
+
+
 def check_no_overflow(_semantic: object, left: Any, right: Any, operation: Callable[..., Any]) -> None:
     """Check that a sum, difference or product of integers fits its type.
 
@@ -134,5 +140,6 @@ def interpreted() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, language_patched_once(), types_made_once():
         patch.setattr(TritonSemantic, "binary_op_sanitize_overflow_impl", check_no_overflow)
         patch.setattr(InterpreterBuilder, "create_dot", dot_alike)
+        patch.setattr(InterpreterBuilder, "create_fma", fused_alike)
         patch.setattr(InterpreterBuilder, "create_fp_trunc", round_alike)
         yield

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from completion_engine.errors import MachineError, UserError
+from completion_engine.gpu.blocks import STEP
 from completion_engine.gpu.loading import BITS, why_not_model
 from completion_engine.gpu.memory import (
     GEOMETRIES,
@@ -21,6 +22,7 @@ from completion_engine.gpu.memory import (
 )
 from completion_engine.gpu.weights import Bits
 from completion_engine.loading.rungs import choose_precision
+from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, TensorLayout, write_layout
 
 GB = 1_000_000_000
 QWEN: dict[str, object] = {
@@ -36,6 +38,16 @@ NUM_PARAMETERS = {"0.5B": 0.49, "1.5B": 1.54, "3B": 3.09, "7B": 7.62, "14B": 14.
 def test_geometries_are_those_of_the_published_models(size: str) -> None:
     billions = GEOMETRIES[size].weight_bytes() / 2 / GB
     assert billions == pytest.approx(NUM_PARAMETERS[size], rel=0.01)
+
+
+@pytest.mark.parametrize("size", GEOMETRIES)
+def test_files_of_every_size_have_kernels(size: str) -> None:
+    """A file that the user downloaded is a target: its heads and inputs fill the kernels' steps."""
+    geometry = GEOMETRIES[size]
+    config = QWEN | {"hidden_size": geometry.hidden_size, "num_attention_heads": geometry.num_heads}
+    assert why_not_model(config) == ""
+    attended = geometry.num_heads * geometry.head_size
+    assert all(inputs % STEP == 0 for inputs in (geometry.hidden_size, geometry.mlp_size, attended))
 
 
 def test_larger_models_and_longer_caches_take_more() -> None:
@@ -71,8 +83,8 @@ def test_the_largest_that_fits_is_named() -> None:
 
 
 MEGABYTES = {
-    "0.5B": {16: 988, 8: 494, 4: 326},
-    "1.5B": {16: 3087, 8: 1544, 4: 929},
+    "0.5B": {16: 988, 8: 494, 4: 337},
+    "1.5B": {16: 3087, 8: 1544, 4: 970},
 }
 
 
@@ -81,6 +93,46 @@ def test_bytes_of_a_pass_are_those_of_the_layers_and_the_head(size: str) -> None
     """The table of docs/gpu.md."""
     found = {bits: GEOMETRIES[size].pass_bytes(bits) for bits in (16, 8, 4)}
     assert {bits: round(num_bytes / 1e6) for bits, num_bytes in found.items()} == MEGABYTES[size]
+
+
+# The types in the catalogue's files: in all layers, in half of them, and of the head.
+FILES = {
+    "0.5B": (dict.fromkeys(("q", "k", "o", "gate", "up"), "Q5_0"), {"v": "Q8_0", "down": "Q6_K"}, "Q8_0"),
+    "1.5B": (dict.fromkeys(("q", "k", "o", "gate", "up"), "Q4_K"), {"v": "Q6_K", "down": "Q6_K"}, "Q6_K"),
+}
+OTHER_HALF = {"0.5B": {"v": "Q5_0", "down": "Q4_K"}, "1.5B": {"v": "Q4_K", "down": "Q4_K"}}
+BELOW: tuple[Bits, ...] = (8, 4)
+FILE_MEGABYTES = {"0.5B": 397, "1.5B": 1000}
+
+
+@pytest.mark.parametrize("size", FILES)
+def test_a_pass_reads_the_levels_of_a_file(size: str, tmp_path: Path) -> None:
+    """The catalogue's files with their own levels: the table of docs/gpu.md."""
+    geometry, (every, half, head) = GEOMETRIES[size], FILES[size]
+    hidden, mlp = geometry.hidden_size, geometry.mlp_size
+    attended, kept = geometry.num_heads * geometry.head_size, geometry.num_kv_heads * geometry.head_size
+    shapes = {
+        "q": (attended, hidden), "k": (kept, hidden), "v": (kept, hidden), "o": (hidden, attended),
+        "gate": (mlp, hidden), "up": (mlp, hidden), "down": (hidden, mlp),
+    }  # fmt: skip
+    tensors = {
+        f"model.layers.{layer}.{part}_proj.weight": TensorLayout(kind, shapes[part], 0)
+        for layer in range(geometry.num_layers)
+        for part, kind in (every | (half if layer % 2 else OTHER_HALF[size])).items()
+    }
+    vocabulary = (geometry.vocab_size, hidden)
+    tensors |= {HEAD: TensorLayout(head, vocabulary, 0), EMBEDDING: TensorLayout("F16", vocabulary, 0)}
+    write_layout(tmp_path, GgufLayout(tmp_path / "model.gguf", 1, tensors), is_beside=False)
+    config = {
+        "num_hidden_layers": geometry.num_layers, "hidden_size": hidden, "intermediate_size": mlp,
+        "num_attention_heads": geometry.num_heads, "num_key_value_heads": geometry.num_kv_heads,
+        "vocab_size": geometry.vocab_size,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = read_geometry(tmp_path)
+    assert found is not None
+    assert [round(found.pass_bytes(bits) / 1e6) for bits in BELOW] == 2 * [FILE_MEGABYTES[size]]
+    assert found.pass_bytes(16) == geometry.pass_bytes(16)
 
 
 def test_what_fits_is_let_through() -> None:

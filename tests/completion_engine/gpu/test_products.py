@@ -1,4 +1,4 @@
-"""Products in 16, 8 and 4 bits: right against float64, and the same bits beside any number of rows."""
+"""Products in 16 and 8 bits: right against float64, and the same bits beside any number of rows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from completion_engine.gpu.passes import ROW_BLOCK
 from completion_engine.gpu.tiles import Tiles
 from completion_engine.gpu.weights import Bits, Weight, hold
 
-GROUP = 32
 TILES = Tiles(column_block=16, input_block=32, part_inputs=64, num_stages=2)  # 160 inputs: three parts
 NUM_OUTPUTS, NUM_INPUTS = 40, 160
-KINDS: tuple[Bits, ...] = (16, 8, 4)
+KINDS: tuple[Bits, ...] = (16, 8)
 
 
 def drawn(num_rows: int, num_columns: int, seed: int, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -39,7 +38,7 @@ def product(weight: Weight, x: Tensor) -> Tensor:
 def test_parts_add_up_to_the_product(
     bits: Bits, device: torch.device, dtype: torch.dtype, tolerance: float
 ) -> None:
-    weight = hold(drawn(NUM_OUTPUTS, NUM_INPUTS, 1, device, dtype), bits, GROUP)
+    weight = hold(drawn(NUM_OUTPUTS, NUM_INPUTS, 1, device, dtype), bits)
     x = drawn(9, NUM_INPUTS, 2, device, dtype)
     wanted = x.double() @ weight.dense(torch.float64).T
     found = product(weight, x).double().sum(0)
@@ -51,7 +50,7 @@ def test_parts_add_up_to_the_product(
 def test_a_row_has_the_same_bits_beside_any_others(
     bits: Bits, device: torch.device, dtype: torch.dtype
 ) -> None:
-    weight = hold(drawn(NUM_OUTPUTS, NUM_INPUTS, 3, device, dtype), bits, GROUP)
+    weight = hold(drawn(NUM_OUTPUTS, NUM_INPUTS, 3, device, dtype), bits)
     x = drawn(40, NUM_INPUTS, 4, device, dtype)
     together = product(weight, x)
     for first, end in ((0, 1), (5, 6), (3, 19), (38, 40)):
@@ -65,7 +64,7 @@ def test_a_row_of_a_long_prompt_has_the_bits_of_a_short_pass(
     """Four blocks of rows read a tile of weights once; 130 rows end within the first of the next four."""
     from completion_engine.gpu import launch
 
-    weights = [hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits, GROUP) for seed in (8, 9)]
+    weights = [hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits) for seed in (8, 9)]
     x = drawn(130, NUM_INPUTS, 10, device, dtype)
     together, padded = product(weights[0], x), torch.cat([x, x[:126]])
     gated = torch.full((130, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
@@ -83,7 +82,7 @@ def test_the_gated_product_activates_one_and_multiplies_the_other(
 ) -> None:
     from completion_engine.gpu import launch
 
-    gate, up = (hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits, GROUP) for seed in (5, 6))
+    gate, up = (hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits) for seed in (5, 6))
     x = drawn(ROW_BLOCK, NUM_INPUTS, 7, device, dtype)
     result = torch.full((5, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
     launch.run_gated_product(gate, up, TILES, x, result)

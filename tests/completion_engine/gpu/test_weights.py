@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from completion_engine.errors import UserError
 from completion_engine.gpu.tiles import tiles_for
 from completion_engine.gpu.weights import Bits, hold
 
 
-@pytest.mark.parametrize(("bits", "most"), [(8, 0.01), (4, 0.12)])
+@pytest.mark.parametrize(("bits", "most"), [(8, 0.01), (4, 0.1)])
 def test_rounding_keeps_the_weights(bits: Bits, most: float) -> None:
     weight = torch.randn(37, 256, generator=torch.Generator().manual_seed(0))
     held = hold(weight, bits)
     assert (held.dense(torch.float32) - weight).norm() < most * weight.norm()
-    assert held.num_bytes < weight.nbytes * bits / 32 * 1.1
+    assert held.num_bytes < weight.nbytes * bits / 32 * 1.13
 
 
 def test_four_bits_keep_what_they_can_express() -> None:
@@ -36,9 +35,16 @@ def test_zeros_stay_zeros() -> None:
         assert not hold(torch.zeros(3, 128), bits).dense(torch.float32).any()
 
 
-def test_four_bits_need_whole_groups() -> None:
-    with pytest.raises(UserError, match="4 bits"):
-        hold(torch.zeros(4, 100), 4)
+def test_four_bits_need_no_whole_blocks() -> None:
+    weight = torch.randn(4, 100, generator=torch.Generator().manual_seed(3))
+    assert (hold(weight, 4).dense(torch.float32) - weight).norm() < 0.1 * weight.norm()
+
+
+def test_numbers_of_any_size_keep_their_signs() -> None:
+    """Scales are float16: they hold no weight above 458,000, and round those below a millionth to 0."""
+    for size in (1e-4, 1.0, 1e4):
+        weight = size * torch.tensor([[1.0, -1.0] * 16])
+        assert torch.allclose(hold(weight, 4).dense(torch.float32), weight, rtol=0.01)
 
 
 @pytest.mark.parametrize("shape", [(1536, 8960), (2048, 1536), (8960, 1536), (151936, 896), (64, 48)])
