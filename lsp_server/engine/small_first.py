@@ -41,7 +41,8 @@ class TimedCompleter(Completer, Protocol):
 class SmallFirst:
     """Answers by `large` if it is in time, otherwise by `small`. Used on the engine's thread only.
 
-    The statistics of an answer name the engine that wrote it. Each drafts from the text of the other.
+    The statistics of an answer name the engine that wrote it. Once `large` is warm where `small` answered, it
+    writes its own answer in the background, for the next keystroke; what `small` wrote is a draft of it.
     """
 
     small: Completer
@@ -53,15 +54,16 @@ class SmallFirst:
     _prepared: CompletionRequest | None = (
         None  # the request that it prepares, and could not answer in time yet
     )
+    _is_awaited: bool = False  # the smaller engine wrote an answer to that request
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""
-        self._to_prefetch = self._prepared = None
+        self._to_prefetch, self._prepared, self._is_awaited = None, None, False
         if self.large.is_in_time(request):
             return self.large.complete(request)
         self._to_prefetch, self._is_small_behind = request, True
         completion = self.small.complete(request)
-        self._is_small_behind = completion.stats.is_unfinished
+        self._is_small_behind, self._is_awaited = completion.stats.is_unfinished, True
         completion.stats.is_provisional = True
         return completion
 
@@ -72,7 +74,7 @@ class SmallFirst:
             self.large.prefetch(request, writes=True)
             return
         self.small.prefetch(request, writes=writes)
-        self._to_prefetch, self._is_small_behind = request, True
+        self._to_prefetch, self._is_small_behind, self._is_awaited = request, True, writes
 
     def idle(self, cancellation: Cancellation) -> bool:
         """See `Completer`; the larger one's work begins once the smaller one is ready for the same place."""
@@ -84,10 +86,18 @@ class SmallFirst:
         if self._to_prefetch is not None:
             self._prepared, self._to_prefetch = self._to_prefetch, None
             self.large.prefetch(self._prepared)
-        if self._prepared is not None and self.large.is_in_time(self._prepared):
-            self._prepared = None
-        is_late = self._prepared is not None
-        return self.large.idle(cancellation, is_late=is_late) or self.small.idle(cancellation)
+        self._write_where_warm()
+        goes_on = self.large.idle(cancellation, is_late=self._prepared is not None)
+        return goes_on or self._write_where_warm() or self.small.idle(cancellation)
+
+    def _write_where_warm(self) -> bool:
+        """Let the larger engine write once it is warm where the smaller one wrote. Return whether it does."""
+        if self._prepared is None or not self.large.is_in_time(self._prepared):
+            return False
+        prepared, self._prepared = self._prepared, None
+        if self._is_awaited:
+            self.large.prefetch(prepared, writes=True)
+        return self._is_awaited
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """See `EditCompleter`; the larger one decides, because no user waits for a key."""

@@ -123,7 +123,7 @@ def compare(
         request = replace(request, context=context_of(large, request, "releases"))
         small.prepare_context(request)
         written = small.complete(request)
-        if len(written.text) <= num_typed:
+        if len(written.text) < num_typed:
             continue
         request = replace(request, prefix=sample.prefix + written.text[:num_typed])
         alone.prepare_context(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import CompletionRequest
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
+from lsp_server.engine.small_first import SmallFirst
 from tests.prices import make_rows_free
 
 Make = Callable[..., CompletionEngine]
@@ -84,3 +86,20 @@ def test_engines_with_other_tokens_share_nothing(
     engine.share_recent(other)
     wrote(other, HEAD)
     assert wrote(engine, HEAD).stats.num_forwards == wrote(alone, HEAD).stats.num_forwards
+
+
+def test_where_the_larger_model_has_become_warm_the_next_answer_needs_no_pass(
+    make_engine: Make, other_target: LanguageModel, tokenizer: Tokenizer
+) -> None:
+    small = make_engine(target="small")
+    large, alone = (CompletionEngine(EngineConfig("large"), other_target, tokenizer) for _ in range(2))
+    both = SmallFirst(small, large)
+    large.share_recent(small)
+    whole = CompletionRequest(HEAD * 24, "\n", "python", "a.py", deadline_ms=0)
+    asked = replace(whole, deadline_ms=1e-6, patience_ms=50 * other_target.prompt_token_ms)
+    assert both.complete(asked).stats.target == "small"
+    while both.idle(Cancellation()):
+        pass
+    later = both.complete(asked)
+    assert (later.stats.target, later.stats.num_forwards) == ("large", 0)
+    assert later.text == alone.complete(whole).text

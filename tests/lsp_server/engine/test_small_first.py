@@ -19,6 +19,8 @@ from completion_engine.request import (
 from lsp_server.engine.engine_types import Completer, Load
 from lsp_server.engine.small_first import SmallFirst, small_first
 
+PREPARES_X, WRITES_X = ["large x", "large x"], ["large x!", "large x!"]
+
 
 @dataclass
 class Scripted:
@@ -92,7 +94,7 @@ def test_the_small_one_answers_until_the_larger_one_is_warm() -> None:
     later = both.complete(request("x"))
     assert (first.stats.target, first.stats.is_provisional) == ("small", True)
     assert (later.stats.target, later.stats.is_provisional) == ("large", False)
-    assert log == ["large x", "large x"]
+    assert log == PREPARES_X + WRITES_X
 
 
 def test_who_comes_does_not_wait_for_what_the_larger_one_prepares_but_for_what_it_writes() -> None:
@@ -101,17 +103,28 @@ def test_who_comes_does_not_wait_for_what_the_larger_one_prepares_but_for_what_i
     assert isinstance(large, Scripted)
     both.complete(request("x"))
     idle(both)
-    assert (log, large.num_late) == (["large x", "large x"], 2)
+    assert (log, large.num_late) == (PREPARES_X + WRITES_X, 2)
     both.prefetch(request("x"), writes=True)
     idle(both)
-    assert (log[2:], large.num_late) == (["large x!", "large x!"], 2)
+    assert (log[4:], large.num_late) == (WRITES_X, 2)
+
+
+def test_the_larger_one_writes_as_soon_as_it_is_warm_even_with_work_left() -> None:
+    both, log = pair()
+    large = both.large
+    assert isinstance(large, Scripted)
+    both.complete(request("x"))
+    both.idle(Cancellation())
+    large.warm.add("x")
+    idle(both)
+    assert log == ["large x", *WRITES_X]
 
 
 def test_a_cut_answer_is_finished_before_the_larger_one_prepares() -> None:
     both, log = pair(finish_reason="deadline", num_steps=3)
     both.complete(request("x"))
     idle(both)
-    assert log == ["small x"] * 3 + ["large x"] * 2
+    assert log == ["small x"] * 3 + PREPARES_X + WRITES_X
 
 
 def test_a_place_that_is_looked_at_is_prepared_by_both() -> None:
@@ -127,7 +140,7 @@ def test_a_newer_place_takes_an_older_ones_turn() -> None:
     both.complete(request("x"))
     both.complete(request("y"))
     idle(both)
-    assert log == ["large y", "large y"]
+    assert log == ["large y", "large y", "large y!", "large y!"]
 
 
 def test_a_cancelled_request_is_where_the_larger_one_prepares() -> None:
@@ -135,7 +148,7 @@ def test_a_cancelled_request_is_where_the_larger_one_prepares() -> None:
     with pytest.raises(CancelledError):
         both.complete(request("x"))
     idle(both)
-    assert log == ["large x", "large x"]
+    assert log == PREPARES_X
 
 
 def test_nothing_is_prepared_for_a_closed_document() -> None:
@@ -153,7 +166,7 @@ def test_an_interrupt_ends_idle_work_and_loses_none() -> None:
     stop.cancel()
     assert not both.idle(stop)
     idle(both)
-    assert log == ["large x", "large x"]
+    assert log == PREPARES_X + WRITES_X
 
 
 def loads(engine: Completer | BaseException) -> Load:
@@ -185,7 +198,7 @@ def test_before_somebody_asks_the_one_that_would_answer_writes() -> None:
     both, log = pair()
     both.prefetch(request("x"), writes=True)
     idle(both)
-    assert log == ["small x!", "large x", "large x"]
+    assert log == ["small x!", *PREPARES_X, *WRITES_X]
     both.prefetch(request("x"), writes=True)
     idle(both)
-    assert log[3:] == ["large x!", "large x!"]
+    assert log[5:] == WRITES_X
