@@ -31,11 +31,13 @@ from completion_engine.next_edit.linked_names import (
     receiver_of,
 )
 from completion_engine.next_edit.parsing import ParsedText
-from completion_engine.next_edit.visible_names import free_names, reaches
+from completion_engine.next_edit.visible_names import bindings_of, free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
 _OPEN_ENDED = ("splat", "spread", "variadic")
 _MAX_ARGUMENT_CHARS = 120
+_MAX_ARGUMENT_NAMES = 4
+_MAX_ADDED = 8  # arguments and parameters of one document, the latest ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,14 @@ class ChangedCalls:
 def changed_calls(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]) -> ChangedCalls:
     """Return what hunks of a document changed, the latest first."""
     module = module_of(document.path, document.language)
-    signatures: list[Signature] = []
-    arguments: list[AddedArgument] = []
-    for hunk in reversed(hunks):
-        if hunk.document == document.document and document.lines[hunk.first_line : hunk.end_line] == hunk.new:
-            for added in added_items(parsed, hunk):
-                signatures += _signature(added, module, hunk)
-                arguments += _argument(added, parsed, hunk)
+    own = [
+        (added, hunk)
+        for hunk in reversed(hunks)
+        if hunk.document == document.document and document.lines[hunk.first_line : hunk.end_line] == hunk.new
+        for added in added_items(parsed, hunk)
+    ][:_MAX_ADDED]
+    signatures = [one for added, hunk in own for one in _signature(added, module, hunk)]
+    arguments = [one for added, hunk in own for one in _argument(added, parsed, hunk)]
     return ChangedCalls(tuple(signatures), tuple(arguments))
 
 
@@ -102,9 +105,10 @@ def call_edits(document: EditDocument, parsed: ParsedText, changed: ChangedCalls
     """Yield the edits of lines whose calls lack an argument that another call of the definition got."""
     for signature, argument in changed.pairs:
         by_line: dict[int, list[tuple[int, str]]] = {}
+        bindings = [bindings_of(parsed, name) for name in argument.names]
         for name in _names(document, parsed, signature, argument):
             holder = arguments_after(name)
-            if holder is not None and _lacks(holder, argument) and _is_bound_at(parsed, holder, argument):
+            if holder is not None and _lacks(holder, argument) and _are_bound_at(holder, bindings):
                 at, text = _insertion(holder, argument)
                 by_line.setdefault(at.row, []).append((at.column, text))
         num_examples = sum(one.callee == argument.callee for one in changed.arguments)
@@ -129,7 +133,9 @@ def _argument(added: Added, parsed: ParsedText, hunk: Hunk) -> Iterator[AddedArg
     if callee is None or "\n" in text or len(text) > _MAX_ARGUMENT_CHARS:
         return
     names = {text_of(leaf) for leaf in free_names(added.node)}
-    bound = frozenset(name for name in names if any(map(is_binding, identifiers(parsed, name))))
+    if len(names) > _MAX_ARGUMENT_NAMES:
+        return
+    bound = frozenset(name for name in names if bindings_of(parsed, name))
     num_before, keyword = len(added.items) - 1, keyword_of(added.node)
     yield AddedArgument(text_of(callee), text, keyword, added.index, num_before, bound, hunk)
 
@@ -183,12 +189,9 @@ def _position(items: Sequence[Node], argument: AddedArgument) -> int:
     return len(items) if argument.keyword else argument.index
 
 
-def _is_bound_at(parsed: ParsedText, holder: Node, argument: AddedArgument) -> bool:
-    """Return whether the names in an argument are bound around a call, and before it where it counts."""
-    return all(
-        any(reaches(node, holder) for node in identifiers(parsed, name) if is_binding(node))
-        for name in argument.names
-    )
+def _are_bound_at(holder: Node, bindings: Sequence[Sequence[Node]]) -> bool:
+    """Return whether one of the bindings of each name counts at a call."""
+    return all(any(reaches(binding, holder) for binding in found) for found in bindings)
 
 
 def _insertion(holder: Node, argument: AddedArgument) -> tuple[Point, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from completion_engine.next_edit.call_sites import ChangedCalls, call_edits, changed_calls
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, is_unwanted
@@ -26,6 +26,7 @@ from completion_engine.next_edit.moved_imports import (
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 
 MAX_PARSED = 12  # documents
+MAX_MOVED = 16  # names that hunks of one document import from another module
 MAX_S = 0.2  # after which no further document is parsed
 # Between the shares in the history of a repository and in releases months apart; see
 # docs/experiments/next_edit.md.
@@ -103,7 +104,7 @@ class _Search:
         for document in documents:
             if self._is_changed(document) and (parsed := self._parsed(document)) is not None:
                 exports += renamed_exports(document, parsed, self._hunks)
-                moved += moved_names(document, parsed, self._hunks)
+                moved += islice(moved_names(document, parsed, self._hunks), MAX_MOVED)
                 calls += changed_calls(document, parsed, self._hunks)
         return _Changes(tuple(exports), tuple(moved), calls)
 

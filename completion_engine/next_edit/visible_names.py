@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from tree_sitter import Node
 
@@ -18,6 +19,7 @@ from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit
+_MAX_BINDINGS = 32  # bindings of one name
 _DEFINITIONS = ("function", "method", "class", "struct", "enum", "trait", "interface")
 _MEMBERS = ("property_", "field_")
 
@@ -45,6 +47,11 @@ def free_names(node: Node) -> Iterator[Node]:
         waiting += node.children
 
 
+def bindings_of(parsed: ParsedText, name: str) -> list[Node]:
+    """Return the first 32 bindings of a name."""
+    return list(islice(filter(is_binding, identifiers(parsed, name)), _MAX_BINDINGS))
+
+
 def is_free(name: Node) -> bool:
     """Return whether an identifier is neither a member of something nor the name of an argument."""
     parent = name.parent
@@ -61,7 +68,7 @@ def reaches(binding: Node, at: Node) -> bool:
 
 def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
     nodes = list(identifiers(parsed, name))
-    bindings = [node for node in nodes if is_binding(node)]
+    bindings = bindings_of(parsed, name)
     for node in nodes:
         if node.start_point.row in here:
             is_bound = node in bindings or any(reaches(binding, node) for binding in bindings)

@@ -94,6 +94,7 @@ def test_a_call_gets_the_argument_that_another_one_got(
             [(0, "def load(path, mode):"), (3, "    load(1, c)")],
             id="the argument is not bound there",
         ),
+        pytest.param(PYTHON, [DEFINED, (2, "load('a', f(a, b, c, d))")], id="an argument of many names"),
     ],
 )
 def test_a_call_stays_as_it_is(text: str, changes: list[Change]) -> None:
