@@ -82,7 +82,8 @@ def test_everything_lies_on_the_device() -> None:
     for by_channel in (False, True):
         shape = replace(SHAPE, device=torch.device("meta"), keys_by_channel=by_channel)
         cache = KVCache(shape)
-        assert {tensor.device.type for tensor in (cache.keys, cache.values, cache.hidden)} == {"meta"}
+        tensors = (cache.keys, cache.values, cache.hidden)
+        assert {(one.device.type, one.dtype) for one in tensors} == {("meta", torch.bfloat16)}
 
 
 def test_it_takes_as_many_tokens_as_there_are_positions_and_says_what_it_refuses() -> None:
