@@ -244,7 +244,16 @@ class _Scan:
         return pair.holds or language_at(self.stack, self.language)
 
     def _end_region(self) -> Iterator[Event]:
-        """Close the part that ends here, unless the line closed what it stood in."""
+        """Close the part that ends here, unless the line closed what it stood in.
+
+        Three braces in a row first close a brace that was opened in the part.
+        """
+        brace = self.regions.limit
+        if self._innermost().pair.closing == "}" and self.text.startswith("}}}", brace):
+            self.position = brace + 1
+            self.regions.search_again(self.position)
+            yield close_bracket("}", brace - self.shift, self.stack)
+            return
         entry, start, end = self.regions.end()
         index = _index_of(entry, self.stack)
         if index >= 0:
@@ -358,8 +367,12 @@ class _Regions:
 
     def forget(self, ended: Open, position: int) -> None:
         """Forget a part and those within it; ends that lie before `position` ended another."""
-        kept = self._spans[: next(at for at, span in enumerate(self._spans) if span[0] is ended)]
-        self._spans = []
+        del self._spans[next(at for at, span in enumerate(self._spans) if span[0] is ended) :]
+        self.search_again(position)
+
+    def search_again(self, position: int) -> None:
+        """Search for the ends that are known to lie before `position`, from there on."""
+        kept, self._spans = self._spans, []
         self.limit, self.ending, self.templates = len(self.text), None, ()
         for entry, start, end in kept:
             if start < position or (end < 0 and start < self.limit):

@@ -168,6 +168,7 @@ before_brackets = st.sampled_from(["x = f", "# call f", "// call f", "/* call f"
 @example([("[", "]")], 1, "See f", "plaintext")
 @example([("(", ")")], 1, "# call f", "python")
 @example([("<", ">")], 1, "x = f", "rust")
+@example([("{", "}"), ("{", "}"), ("{", "}"), ("<", ">")], 2, "x = f", "markdown")
 def test_closing_brackets_are_never_doubled(
     pairs: list[tuple[str, str]], closed: int, before: str, language: str
 ) -> None:
