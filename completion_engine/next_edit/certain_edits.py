@@ -27,7 +27,7 @@ from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 
 MAX_PARSED = 12  # documents
 MAX_MOVED = 16  # names that hunks of one document import from another module
-MAX_S = 0.2  # after which no further document is parsed
+MAX_S = 0.2  # processor time of the thread; no document is parsed after it
 # Between the shares in the history of a repository and in releases months apart; see
 # docs/experiments/next_edit.md.
 PROBABILITY = 0.95
@@ -51,7 +51,7 @@ def certain_edit(
     they are evidence, and no edit of them is proposed.
     """
     begin_s = time.perf_counter()
-    search = _Search(request.hunks[-MAX_RECENT_HUNKS:], begin_s + MAX_S)
+    search = _Search(request.hunks[-MAX_RECENT_HUNKS:])
     changes = search.changes(request.documents)
     files: Iterable[EditDocument] = (
         file for it in [changes.names] if it for file in files_holding(it, changes.old_modules)
@@ -89,10 +89,12 @@ class _Changes:
 
 
 class _Search:
-    """Finds the edits that hunks call for, and parses each document once. Ends at `until_s`."""
+    """Finds the edits that hunks call for, and parses each document once. Used on one thread."""
 
-    def __init__(self, hunks: Sequence[Hunk], until_s: float) -> None:
-        self._hunks, self._until_s = hunks, until_s
+    def __init__(self, hunks: Sequence[Hunk]) -> None:
+        self._hunks = hunks
+        # Other programs on the machine change no answer.
+        self._until_s = time.thread_time() + MAX_S
         self._parser = DocumentParser()
         self._trees: dict[str, ParsedText | None] = {}
 
@@ -134,6 +136,6 @@ class _Search:
 
     def _parsed(self, document: EditDocument) -> ParsedText | None:
         if document.document not in self._trees:
-            is_late = time.perf_counter() > self._until_s or len(self._trees) >= MAX_PARSED
+            is_late = time.thread_time() > self._until_s or len(self._trees) >= MAX_PARSED
             self._trees[document.document] = None if is_late else self._parser.parsed(document)
         return self._trees[document.document]
