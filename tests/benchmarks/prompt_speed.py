@@ -66,10 +66,12 @@ def ik_llama_cpp(lengths: Sequence[int], num_threads: int, python: Path) -> list
 def model_file() -> Path:
     """The default model's GGUF file."""
     from completion_engine.config import DEFAULT_TARGET
-    from completion_engine.models import ModelStore
+    from tests.benchmarks.peers.llama import gguf_of
 
-    (file,) = ModelStore().ensure(DEFAULT_TARGET, lambda *_: None).glob("*.gguf")
-    return file
+    found = gguf_of(DEFAULT_TARGET)
+    if isinstance(found, str):
+        sys.exit(found)
+    return found
 
 
 def work(lengths: Sequence[int], num_threads: int) -> list[float]:
