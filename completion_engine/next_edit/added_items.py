@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from completion_engine.next_edit.edits import Hunk
-from completion_engine.next_edit.parsing import ParsedText
+from completion_engine.next_edit.parsing import ParsedText, text_of
 from completion_engine.next_edit.substitutions import inserted_spans
 
 _ARGUMENT_LISTS = ("arguments", "argument_list")
@@ -60,11 +60,6 @@ def keyword_of(argument: Node) -> str:
     """Return the name of a named argument; empty for another one."""
     name = argument.child_by_field_name("name") if argument.type in _NAMED_ARGUMENTS else None
     return text_of(name) if name is not None else ""
-
-
-def text_of(node: Node) -> str:
-    """Return the text of a node."""
-    return (node.text or b"").decode("utf-8", "replace")
 
 
 def callee_of(holder: Node) -> Node | None:

@@ -19,7 +19,6 @@ from completion_engine.next_edit.added_items import (
     callee_of,
     items_of,
     keyword_of,
-    text_of,
 )
 from completion_engine.next_edit.bindings import identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
@@ -30,7 +29,7 @@ from completion_engine.next_edit.linked_names import (
     import_around,
     receiver_of,
 )
-from completion_engine.next_edit.parsing import ParsedText
+from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.visible_names import bindings_of, free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
@@ -104,26 +103,25 @@ def changed_calls(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hu
 def call_edits(document: EditDocument, parsed: ParsedText, changed: ChangedCalls) -> Iterator[LinkedEdit]:
     """Yield the edits of lines whose calls lack an argument that another call of the definition got."""
     for signature, argument in changed.pairs:
-        by_line: dict[int, list[tuple[int, str]]] = {}
+        by_line: dict[int, list[tuple[int, int, str]]] = {}
         bindings = [bindings_of(parsed, name) for name in argument.names]
         for name in _names(document, parsed, signature, argument):
             holder = arguments_after(name)
             if holder is not None and _lacks(holder, argument) and _are_bound_at(holder, bindings):
                 at, text = _insertion(holder, argument)
-                by_line.setdefault(at.row, []).append((at.column, text))
+                by_line.setdefault(at.row, []).append((at.column, at.column, text))
         num_examples = sum(one.callee == argument.callee for one in changed.arguments)
         for row, insertions in by_line.items():
             old = document.lines[row]
-            edit = LineEdit(document.document, row, (old,), (_with_inserted(old, insertions),))
+            edit = LineEdit(document.document, row, (old,), (with_spans(old, insertions),))
             yield LinkedEdit(edit, argument.hunk, num_examples)
 
 
 def _signature(added: Added, module: str, hunk: Hunk) -> Iterator[Signature]:
     definition = added.holder.parent
     name = definition.child_by_field_name("name") if added.is_parameter and definition is not None else None
-    is_optional = any(word in added.node.type for word in _OPTIONAL) or added.node.child_by_field_name(
-        "value"
-    )
+    has_default = added.node.child_by_field_name("value") is not None
+    is_optional = has_default or any(word in added.node.type for word in _OPTIONAL)
     if name is not None and not is_optional:
         yield Signature(text_of(name), module, hunk)
 
@@ -203,13 +201,6 @@ def _insertion(holder: Node, argument: AddedArgument) -> tuple[Point, str]:
     if at == len(items):
         return items[-1].end_point, f", {argument.text}"
     return items[at].start_point, f"{argument.text}, "
-
-
-def _with_inserted(line: str, insertions: Sequence[tuple[int, str]]) -> str:
-    text = line.encode("utf-8", "replace")
-    for column, added in sorted(insertions, reverse=True):
-        text = text[:column] + added.encode("utf-8", "replace") + text[column:]
-    return text.decode("utf-8", "replace")
 
 
 def _last_name(callee: str) -> str:

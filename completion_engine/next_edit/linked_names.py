@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from completion_engine.next_edit.bindings import identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
-from completion_engine.next_edit.parsing import ParsedText
+from completion_engine.next_edit.parsing import ParsedText, with_spans
 from completion_engine.next_edit.substitutions import changed_cores, is_name
 
 _MAX_RENAMES = 4  # the latest ones
@@ -89,7 +89,8 @@ def edits_at(document: EditDocument, nodes: Iterable[Node], rename: Rename) -> I
         by_line.setdefault(node.start_point.row, []).append(node)
     for line, here in by_line.items():
         old = document.lines[line]
-        edit = LineEdit(document.document, line, (old,), (_with_new(old, here, rename.new),))
+        spans = ((node.start_point.column, node.end_point.column, rename.new) for node in here)
+        edit = LineEdit(document.document, line, (old,), (with_spans(old, spans),))
         yield LinkedEdit(edit, rename.hunks[0], rename.num_hunks)
 
 
@@ -201,12 +202,3 @@ def receiver_of(node: Node) -> Node | None:
 
 def _is_within(node: Node, scope: Node) -> bool:
     return scope.start_byte <= node.start_byte and node.end_byte <= scope.end_byte
-
-
-def _with_new(line: str, nodes: Sequence[Node], new: str) -> str:
-    """Return a line with the names at some nodes replaced."""
-    text = line.encode("utf-8", "replace")
-    for node in sorted(nodes, key=lambda one: one.start_point.column, reverse=True):
-        start, end = node.start_point.column, node.end_point.column
-        text = text[:start] + new.encode("utf-8", "replace") + text[end:]
-    return text.decode("utf-8", "replace")

@@ -20,7 +20,7 @@ from completion_engine.next_edit.bindings import identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_imports import FILES_OF_FOLDERS
 from completion_engine.next_edit.linked_names import LinkedEdit, import_around
-from completion_engine.next_edit.parsing import DocumentParser, ParsedText
+from completion_engine.next_edit.parsing import DocumentParser, ParsedText, text_of, with_spans
 
 _MAX_IMPORTS = 64  # statements of one document
 _MAX_NAMES = 64  # names that one statement imports
@@ -38,7 +38,7 @@ class ModuleImport:
     @property
     def path(self) -> str:
         """The path of the module as it is written, without quotes."""
-        return (self.module.text or b"").decode("utf-8", "replace").strip("\"'")
+        return text_of(self.module).strip("\"'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _module_import(statement: Node) -> ModuleImport | None:
     if module is None:
         return _path_import(statement)
     rest = [node for node in statement.named_children if node != module]
-    return ModuleImport(module, frozenset(_text(leaf) for node in rest for leaf in _names(node)))
+    return ModuleImport(module, frozenset(text_of(leaf) for node in rest for leaf in _names(node)))
 
 
 def _path_import(statement: Node) -> ModuleImport | None:
@@ -142,7 +142,7 @@ def _path_import(statement: Node) -> ModuleImport | None:
     names = whole.child_by_field_name("name") or whole.child_by_field_name("list")
     if module is None or names is None or any(it.named_child_count for it in names.named_children):
         return None
-    return ModuleImport(module, frozenset(map(_text, names.named_children or [names])))
+    return ModuleImport(module, frozenset(map(text_of, names.named_children or [names])))
 
 
 def _names(node: Node) -> Iterator[Node]:
@@ -157,10 +157,6 @@ def _names(node: Node) -> Iterator[Node]:
             yield node
         else:
             waiting += node.named_children
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
 
 
 def _is_relative(path: str) -> bool:
@@ -203,7 +199,8 @@ def _resolved(path: str, at: str) -> str:
 
 def _with_module(document: EditDocument, it: ModuleImport, new: str) -> LineEdit:
     row, start, end = it.module.start_point.row, it.module.start_point.column, it.module.end_point.column
-    line = document.lines[row].encode("utf-8", "replace")
-    quote = line[start : start + 1] if line[start : start + 1] in (b'"', b"'") else b""
-    text = line[:start] + quote + new.encode("utf-8", "replace") + quote + line[end:]
-    return LineEdit(document.document, row, (document.lines[row],), (text.decode("utf-8", "replace"),))
+    old, first = document.lines[row], text_of(it.module)[:1]
+    quote = first if first in ("'", '"') else ""
+    return LineEdit(
+        document.document, row, (old,), (with_spans(old, [(start, end, f"{quote}{new}{quote}")]),)
+    )

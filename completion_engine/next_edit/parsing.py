@@ -5,6 +5,7 @@ Bounded in time and text. A language without a grammar has no trees and no error
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -56,6 +57,19 @@ class DocumentParser:
         text = "\n".join(document.lines).encode("utf-8", "replace")
         tree = parse_within(parser, text, _MAX_DOCUMENT_PARSE_S)
         return None if tree is None else ParsedText(tree, text)
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def with_spans(line: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Return a line with some spans replaced by texts; a span is (start, end, text) in bytes, as in trees."""
+    text = line.encode("utf-8", "replace")
+    for start, end, new in sorted(spans, reverse=True):
+        text = text[:start] + new.encode("utf-8", "replace") + text[end:]
+    return text.decode("utf-8", "replace")
 
 
 @cache

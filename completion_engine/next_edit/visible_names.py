@@ -5,7 +5,7 @@ Bounded in time and text. A language without a grammar has no misplaced names. D
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -49,7 +49,7 @@ def free_names(node: Node) -> Iterator[Node]:
 
 def bindings_of(parsed: ParsedText, name: str) -> list[Node]:
     """Return the first 32 bindings of a name."""
-    return list(islice(filter(is_binding, identifiers(parsed, name)), _MAX_BINDINGS))
+    return _bindings(identifiers(parsed, name))
 
 
 def is_free(name: Node) -> bool:
@@ -68,7 +68,7 @@ def reaches(binding: Node, at: Node) -> bool:
 
 def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
     nodes = list(identifiers(parsed, name))
-    bindings = bindings_of(parsed, name)
+    bindings = _bindings(nodes)
     for node in nodes:
         if node.start_point.row in here:
             is_bound = node in bindings or any(reaches(binding, node) for binding in bindings)
@@ -77,6 +77,10 @@ def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
             if is_lost or _is_defined_twice(node, bindings):
                 return True
     return False
+
+
+def _bindings(names: Iterable[Node]) -> list[Node]:
+    return list(islice(filter(is_binding, names), _MAX_BINDINGS))
 
 
 def _is_defined_twice(name: Node, bindings: list[Node]) -> bool:

@@ -21,12 +21,13 @@ from completion_engine.request import Completion, CompletionRequest
 from lsp_server.commands.cursor_samples import Sample, context_of, drawn_samples
 from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
 from lsp_server.workspace.measurements import percentiles
+from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks import command_line as cli
 from tests.benchmarks.released_sources import released_modules, released_sources
 from tests.benchmarks.samples import from_folder, repository_index
 
-_EAGERNESS = 0.6  # the default of the setting
+_EAGERNESS = Settings().eagerness
 
 Typed = Annotated[
     int, typer.Option("--typed", min=0, help="Characters of the smaller model's text that are typed.")
