@@ -36,7 +36,7 @@ from completion_engine.target_model.gguf_blocks import QuantisedWeight, quantise
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import Precision, Weights
 
-Told = dict[str, Any]
+Facts = dict[str, Any]
 _PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")
 _TEXT = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    "
 _TINY = Geometry(1, 128, 128, 2, 1, 64, 96, is_tied=True)
@@ -154,7 +154,7 @@ def random_model(
     return FamilyModel(config, RandomWeights(geometry, device, num_layers, is_file=is_file))
 
 
-def machine(trial: Trial) -> Iterator[Told]:
+def machine(trial: Trial) -> Iterator[Facts]:
     """The card, the toolchain and the speed of the memory."""
     from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - guarded by the stage
 
@@ -174,7 +174,7 @@ def machine(trial: Trial) -> Iterator[Told]:
     }  # fmt: skip
 
 
-def kernels(trial: Trial) -> Iterator[Told]:
+def kernels(trial: Trial) -> Iterator[Facts]:
     """Every kernel at the shapes of the 1.5B against float64."""
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.gpu.selftest import MAX_ERROR, kernel_errors  # noqa: PLC0415 - as above
@@ -184,8 +184,8 @@ def kernels(trial: Trial) -> Iterator[Told]:
         decoder = GraphedDecoder(model, trial.capacity, trial.device, _bits_of(held))
         errors = dict(kernel_errors(decoder, torch.float64))
         wrong = [name for name, error in errors.items() if not error < MAX_ERROR]
-        told = {name: float(f"{error:.2g}") for name, error in errors.items()}
-        yield {"ok": not wrong, "bits": held, "wrong": wrong, "errors": told}
+        facts = {name: float(f"{error:.2g}") for name, error in errors.items()}
+        yield {"ok": not wrong, "bits": held, "wrong": wrong, "errors": facts}
 
 
 def _bits_of(held: Held) -> Bits:
@@ -215,7 +215,7 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     )
 
 
-def exactness(trial: Trial) -> Iterator[Told]:
+def exactness(trial: Trial) -> Iterator[Facts]:
     """Rows, trees and device steps of a random 0.5B, and prompts with drafts against none."""
     from completion_engine.gpu.drafting.device_check import steps_agree  # noqa: PLC0415 - as above
     from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
@@ -237,7 +237,7 @@ def exactness(trial: Trial) -> Iterator[Told]:
         }  # fmt: skip
 
 
-def layers(trial: Trial) -> Iterator[Told]:
+def layers(trial: Trial) -> Iterator[Facts]:
     """The real 0.5B, or random weights in small, layer by layer against float32 torch."""
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.gpu.passes import PassShape  # noqa: PLC0415 - as above
@@ -257,8 +257,8 @@ def layers(trial: Trial) -> Iterator[Told]:
         at.inputs.fill(tokens, lay_out(range(-1, len(tokens) - 1)), cache)
         decoder.compute(at, wants_logits=False)
         errors.append(float((at.x[: len(tokens)].float() - wanted).norm() / wanted.norm()))
-    told = [float(f"{error:.2g}") for error in errors]
-    yield {"ok": max(errors) < 0.1, "is_real": trial.model is not None, "errors": told}
+    facts = [float(f"{error:.2g}") for error in errors]
+    yield {"ok": max(errors) < 0.1, "is_real": trial.model is not None, "errors": facts}
 
 
 def real_model(folder: Path) -> FamilyModel:
@@ -269,11 +269,11 @@ def real_model(folder: Path) -> FamilyModel:
     return FamilyModel(read_family_config(folder), open_weights(folder, torch.bfloat16))
 
 
-def speed(trial: Trial) -> Iterator[Told]:
+def speed(trial: Trial) -> Iterator[Facts]:
     """Passes and synchronised prefill of random weights, and their share of the memory's speed."""
     for size, geometry in trial.timed.items():
         for held in trial.held[-1:] if trial.is_small else trial.held:
-            about: Told = {"model": size, "bits": held}
+            about: Facts = {"model": size, "bits": held}
             try:
                 yield about | _speed_of(trial, geometry, held)
             except torch.OutOfMemoryError:
@@ -281,7 +281,7 @@ def speed(trial: Trial) -> Iterator[Told]:
             release_memory(trial.device)
 
 
-def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Told:
+def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Facts:
     from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
 
@@ -316,14 +316,14 @@ def _quickest_ms(work: Callable[[], Tensor], trial: Trial) -> float:
     return min(times)
 
 
-def ladder(trial: Trial) -> Iterator[Told]:
+def ladder(trial: Trial) -> Iterator[Facts]:
     """The rungs of this machine, and the one on which the real model answers."""
     from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - as above
 
     plan = plan_here("auto", "auto")
-    told: Told = {"rungs": [str(rung) for rung in plan.rungs], "reasons": list(plan.reasons)}
+    facts: Facts = {"rungs": [str(rung) for rung in plan.rungs], "reasons": list(plan.reasons)}
     if trial.model is None:
-        yield told | {"answer": "needs --model"}
+        yield facts | {"answer": "needs --model"}
         return
     from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
     from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
@@ -331,15 +331,15 @@ def ladder(trial: Trial) -> Iterator[Told]:
 
     begin = time.perf_counter()
     engine = CompletionEngine.from_folder(trial.model, EngineConfig(str(trial.model)))
-    told["ready_s"] = round(time.perf_counter() - begin, 2)
+    facts["ready_s"] = round(time.perf_counter() - begin, 2)
     done = engine.complete(CompletionRequest(_TEXT, "\n", "python", deadline_ms=0))
     about = {
         name: engine.describe()[name] for name in ("rung", "rung_reason", "plans", "exactness", "pass_ms")
     }
-    yield told | about | {"text": done.text, "answer_ms": round(done.stats.ms["total"], 2)}
+    yield facts | about | {"text": done.text, "answer_ms": round(done.stats.ms["total"], 2)}
 
 
-STAGES: Mapping[str, Callable[[Trial], Iterator[Told]]] = {
+STAGES: Mapping[str, Callable[[Trial], Iterator[Facts]]] = {
     "machine": machine, "kernels": kernels, "exactness": exactness,
     "layers": layers, "speed": speed, "ladder": ladder,
 }  # fmt: skip
@@ -351,8 +351,8 @@ def run(trial: Trial, names: Sequence[str], write: Callable[[str], object]) -> b
     for name in names:
         begin = time.perf_counter()
         try:
-            for told in STAGES[name](trial):
-                line = {"stage": name, "ok": True, "seconds": round(time.perf_counter() - begin, 2)} | told
+            for facts in STAGES[name](trial):
+                line = {"stage": name, "ok": True, "seconds": round(time.perf_counter() - begin, 2)} | facts
                 is_well &= bool(line["ok"])
                 write(json.dumps(line))
                 begin = time.perf_counter()

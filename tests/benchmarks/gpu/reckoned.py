@@ -114,9 +114,9 @@ def lengths(form: Form, cut: ProductCut, capability: int) -> tuple[int, int]:
         "row_block": cut.row_block, "column_block": tiles.column_block, "input_block": tiles.input_block,
         "packs": True, "is_wide": cut.is_wide,
     }  # fmt: skip
-    told = compile_for(capability, product.product, constants, cut.options)
-    step = told["num_loop_instructions"]
-    return step, told["num_instructions"] - step
+    facts = compile_for(capability, product.product, constants, cut.options)
+    step = facts["num_loop_instructions"]
+    return step, facts["num_instructions"] - step
 
 
 def instructions(one: Product, card: Card, num_rows: int) -> float:

@@ -185,12 +185,12 @@ def main() -> None:
     """One line for each kernel and capability."""
     for capability in map(int, sys.argv[1:]):
         for name, kernel, constants, options in jobs():
-            told = {
+            facts = {
                 "name": name,
                 "capability": capability,
                 **compile_for(capability, kernel, constants, options),
             }
-            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.write(json.dumps(facts) + "\n")
             sys.stdout.flush()
 
 
