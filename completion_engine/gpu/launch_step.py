@@ -14,7 +14,7 @@ from completion_engine.gpu.launch_best import Ranking
 from completion_engine.gpu.launch_draft import Found
 from completion_engine.gpu.passes import PassInputs, PassShape
 
-LOOK_BLOCK = 1024  # places of the text that one program looks at
+LOOK_BLOCK = 128  # places of the text that one program looks at, each with the tokens before it
 BUILD_OPTIONS = EXACT | {"num_warps": 8}  # it compares all candidates with each other
 
 
@@ -127,15 +127,15 @@ def run_score(start: Start, text: Text, found: Found, at: Candidates) -> None:
     """All candidates: those of the search, and the text after the longest matching run."""
     inputs, size, most = start.inputs.numbers, len(text.tokens), len(text.weights) - 1
     _, num_beams, breadth = found.tokens.shape
-    num_best = len(at.best)
+    num_best, rounded = len(at.best), triton.next_power_of_2
     step.look_up[(num_best,)](
-        inputs, text.tokens, at.best, text.num_span_tokens, size, most, LOOK_BLOCK, **EXACT
+        inputs, text.tokens, at.best, text.num_span_tokens, size, most, rounded(most), LOOK_BLOCK, **EXACT
     )
     step.score[(1,)](
         inputs, text.tokens, at.best, text.weights, found.tokens, found.shares, found.chosen,
         at.tokens, at.parents, at.places, at.survivals, at.chances,
-        num_best, triton.next_power_of_2(num_best), text.num_span_tokens, size, most, at.length,
-        at.num_depths, num_beams, triton.next_power_of_2(num_beams), breadth, at.block, **HEAD_OPTIONS,
+        num_best, rounded(num_best), text.num_span_tokens, size, most, at.length, rounded(at.length),
+        at.num_depths, num_beams, rounded(num_beams), breadth, at.block, **HEAD_OPTIONS,
     )  # fmt: skip
 
 

@@ -16,100 +16,115 @@ HANDICAP: tl.constexpr = tl.constexpr(2)  # tokens more that a span has to agree
 @triton.jit
 def look_up(
     pass_inputs, text, best,
-    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr, block: tl.constexpr,
+    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr, most_block: tl.constexpr,
+    block: tl.constexpr,
 ):  # fmt: skip
     """best [num_programs]: where what was written last stood before, as length * size + its last place.
 
     The longest run of at most `most` tokens, and the latest of those; 0 where there is none. A run in a span
-    counts for less than its length. One program for `block` places.
+    counts for less than its length. One program for `block` places; no load waits for another's result.
     """
     place = tl.program_id(0) * block + tl.arange(0, block)
+    back = tl.arange(0, most_block)
     last = num_span_tokens + tl.load(pass_inputs + 3)
     follower = tl.load(text + place + 1, mask=place < last, other=-1)
-    is_same = (place < last) & (follower >= 0)
-    length = tl.zeros([block], tl.int64)
-    for back in range(most):
-        wanted = tl.load(text + last - back, mask=back <= last - num_span_tokens, other=-2)
-        found = tl.load(text + place - back, mask=is_same & (place >= back), other=-1)
-        is_same = is_same & (found == wanted)
-        length += is_same.to(tl.int64)
+    wanted = tl.load(text + last - back, mask=(back < most) & (back <= last - num_span_tokens), other=-2)
+    spot = place[:, None] - back[None, :]
+    found = tl.load(text + spot, mask=(spot >= 0) & (place < last)[:, None], other=-1)
+    length = tl.min(tl.where(found == wanted[None, :], most, back[None, :]), 1)
+    length = tl.where(follower >= 0, length, 0).to(tl.int64)
     length -= tl.where(place < num_span_tokens, HANDICAP, 0)
     tl.store(best + tl.program_id(0), tl.max(tl.where(length > 0, length * size + place, 0), 0))
 
 
 @triton.jit
-def put(at, tokens, parents, places, survivals, chances, token, parent, place, survival, chance):
-    """Write down the candidates `at`: one of them or a block."""
-    tl.store(tokens + at, token)
-    tl.store(parents + at, parent)
-    tl.store(places + at, place)
-    tl.store(survivals + at, survival)
-    tl.store(chances + at, chance)
+def put(at, is_put, tokens, parents, places, survivals, chances, token, parent, place, survival, chance):
+    """Write down the candidates `at`, a block of them."""
+    tl.store(tokens + at, token, mask=is_put)
+    tl.store(parents + at, parent, mask=is_put)
+    tl.store(places + at, place, mask=is_put)
+    tl.store(survivals + at, survival, mask=is_put)
+    tl.store(chances + at, chance, mask=is_put)
 
 
 @triton.jit
 def score(
     pass_inputs, text, best, weights, found, shares, chosen, tokens, parents, places, survivals, chances,
     num_best: tl.constexpr, best_block: tl.constexpr,
-    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr, length: tl.constexpr,
-    num_depths: tl.constexpr, num_beams: tl.constexpr, beam_block: tl.constexpr,
-    breadth: tl.constexpr, block: tl.constexpr,
+    num_span_tokens: tl.constexpr, size: tl.constexpr, most: tl.constexpr,
+    length: tl.constexpr, length_block: tl.constexpr, num_depths: tl.constexpr,
+    num_beams: tl.constexpr, beam_block: tl.constexpr, breadth: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """All candidates [num_depths * block + length]: token, parent, place in `text`, acceptance probability,
     share.
 
     The drafter and the text that is looked up both guess: after a run of n tokens the text has weights[n]
     [most + 1], and the drafter's shares the rest, so that siblings sum to at most one. Parent and place are
-    -1 if there is none; so is the acceptance probability without a candidate.
+    -1 if there is none; so is the acceptance probability without a candidate. Everything is read first;
+    from one depth to the next the values stay in registers.
     """
     longest = tl.load(best + tl.arange(0, best_block), mask=tl.arange(0, best_block) < num_best, other=0)
     key = tl.max(longest, 0)
     match, place = key // size, key % size
     last = num_span_tokens + tl.load(pass_inputs + 3)
+    steps = tl.arange(0, length_block)
+    spots = place + 1 + steps
+    is_read = (match > 0) & (steps < length) & (spots <= last)
+    texts = tl.load(text + spots, mask=is_read, other=-1)
+    num_texts = tl.min(tl.where(texts < 0, steps, length), 0)  # the text ends before its first gap
+    is_text = steps < num_texts
+    powers = tl.load(weights + tl.minimum(match + steps, most), mask=is_text, other=0.0)
+
     inner, beams = tl.arange(0, block), tl.arange(0, beam_block)
-    beam = inner // breadth
+    beam = tl.minimum(inner // breadth, num_beams - 1)
+    guesses, portions, ways, texts_at, powers_at = (), (), (), (), ()
+    for depth in tl.static_range(num_depths):
+        cells, is_there = depth * num_beams * breadth + inner, inner < (num_beams if depth else 1) * breadth
+        guesses = guesses + (tl.load(found + cells, mask=is_there, other=-1),)
+        portions = portions + (tl.load(shares + cells, mask=is_there, other=0.0),)
+        way = tl.load(chosen + depth * num_beams + beams, mask=beams < num_beams, other=-1)
+        ways = ways + (way,)
+        texts_at = texts_at + (tl.load(text + place + 1 + depth, mask=depth < num_texts, other=-2),)
+        power = tl.load(weights + tl.minimum(match + depth, most), mask=depth < num_texts, other=0.0)
+        powers_at = powers_at + (power,)
+
     on = key * 0  # the beam that goes along the text; -1 where none does
-    above, survival_above = key * 0 - 1, 1.0  # the candidate that the text continues
-    is_going = match > 0
-    for depth in tl.static_range(length):
-        spot = place + 1 + depth
-        token = tl.load(text + spot, mask=is_going & (spot <= last), other=-1)
-        is_going = token >= 0
-        weight = tl.load(weights + tl.minimum(match + depth, most), mask=is_going, other=0.0)
-        hit = key * 0 - 1
-        if depth < num_depths:
-            first = depth * num_beams * breadth
-            is_found = inner < (breadth if depth == 0 else num_beams * breadth)
-            guess = tl.load(found + first + inner, mask=is_found, other=-1)
-            share = tl.load(shares + first + inner, mask=is_found, other=0.0)
-            parent, before = tl.zeros([block], tl.int64) - 1, tl.full([block], 1.0, tl.float32)
-            if depth > 0:
-                source = tl.load(chosen + (depth - 1) * num_beams + beam, mask=is_found, other=0)
-                parent = (depth - 1) * block + source
-                before = tl.load(survivals + parent, mask=is_found, other=0.0)
-            is_along = is_found & (beam == on)
-            is_hit = is_along & is_going & (guess == token)
-            chance = tl.where(is_along, share * (1.0 - weight), share) + tl.where(is_hit, weight, 0.0)
-            chance = tl.minimum(chance, 1.0)  # rounding must not make a child likelier than its parent
-            survival = before * chance
-            hit = tl.max(tl.where(is_hit, inner, -1), 0).to(tl.int64)
-            put(
-                depth * block + inner, tokens, parents, places, survivals, chances,
-                guess, parent, tl.where(is_hit, spot, -1), tl.where(is_found, survival, -1.0), chance,
-            )  # fmt: skip
-            survival_above = tl.where(hit >= 0, tl.max(tl.where(is_hit, survival, 0.0), 0), survival_above)
-            goes_on = tl.load(chosen + depth * num_beams + beams, mask=beams < num_beams, other=-1)
-            on = tl.max(tl.where((goes_on == hit) & (hit >= 0), beams, -1), 0).to(tl.int64)
-        # Where no beam has it, the text's token is a candidate of its own.
-        is_own = is_going & (hit < 0)
-        survival_above = tl.where(is_own, survival_above * weight, survival_above)
-        own = num_depths * block + depth
+    above, survival_above, num_hits = key * 0 - 1, 1.0, key * 0  # the candidate that the text continues
+    survival = tl.full([block], 1.0, tl.float32)
+    for depth in tl.static_range(num_depths):
+        is_there, weight = inner < (num_beams if depth else 1) * breadth, powers_at[depth]
+        parent = tl.zeros([block], tl.int64) - 1
+        if depth > 0:
+            source = tl.gather(ways[depth - 1], beam, 0)
+            parent = (depth - 1) * block + source
+            survival = tl.gather(survival, source.to(tl.int32), 0)
+        is_along = is_there & (beam == on)
+        is_hit = is_along & (guesses[depth] == texts_at[depth])
+        share = portions[depth]
+        chance = tl.where(is_along, share * (1.0 - weight), share) + tl.where(is_hit, weight, 0.0)
+        chance = tl.minimum(chance, 1.0)  # rounding must not make a child likelier than its parent
+        survival = survival * chance
         put(
-            own, tokens, parents, places, survivals, chances,
-            token, above, tl.where(is_own, spot, -1), tl.where(is_own, survival_above, -1.0), weight,
+            depth * block + inner, inner < block, tokens, parents, places, survivals, chances,
+            guesses[depth], parent, tl.where(is_hit, place + 1 + depth, -1),
+            tl.where(is_there, survival, -1.0), chance,
         )  # fmt: skip
-        above = tl.where(is_own, own, tl.where(hit >= 0, depth * block + hit, above))
-        tl.debug_barrier()  # the next depth reads what this one wrote
+        hit = tl.max(tl.where(is_hit, inner, -1), 0).to(tl.int64)
+        survival_above = tl.where(hit >= 0, tl.max(tl.where(is_hit, survival, 0.0), 0), survival_above)
+        above = tl.where(hit >= 0, depth * block + hit, above)
+        num_hits += (hit >= 0).to(tl.int64)
+        goes_on = (ways[depth] == hit) & (beams < num_beams) & (hit >= 0)
+        on = tl.max(tl.where(goes_on, beams, -1), 0).to(tl.int64)
+
+    # From where no beam has them, the text's tokens are candidates of their own, each after the one before.
+    is_own = is_text & (steps >= num_hits)
+    own_survival = survival_above * tl.cumprod(tl.where(steps >= num_hits, powers, 1.0), 0)
+    own = num_depths * block + steps
+    put(
+        own, steps < length, tokens, parents, places, survivals, chances,
+        texts, tl.where(steps == num_hits, above, own - 1), tl.where(is_own, spots, -1),
+        tl.where(is_own, own_survival, -1.0), powers,
+    )  # fmt: skip
 
 
 @triton.jit

@@ -79,15 +79,16 @@ def jobs() -> list[Job]:
     turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
     chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
     text = {"num_span_tokens": 1024, "size": 9216, "most": 32}
+    looked_up = text | {"most_block": 32, "block": LOOK_BLOCK}
     tree = {"num_depths": 6, "num_beams": 3, "beam_block": 4, "breadth": 4, "block": 16}
-    scored = text | tree | {"num_best": 9, "best_block": 16, "length": 15}
+    scored = text | tree | {"num_best": 72, "best_block": 128, "length": 15, "length_block": 16}
     built = {"num_candidates": 111, "candidate_block": 128, "num_depths": 6, "block": 16, "num_rows": 16}
     accepted = {"num_span_tokens": 1024, "num_rows": 16, "hidden_size": 1536, "hidden_block": 2048}
     ranked = {"vocab_size": 151936, "num_best": 8}
     merged = {"num_best": 8, "num_blocks": 75, "block": 128, "candidate_block": 1024}
     return [
         *found,
-        ("step look up", step.look_up, text | {"block": LOOK_BLOCK}, EXACT),
+        ("step look up", step.look_up, looked_up, EXACT),
         ("step score", step.score, scored, HEAD_OPTIONS),
         ("step build tree", step.build_tree, built, BUILD_OPTIONS),
         ("step accept", step.accept, accepted, HEAD_OPTIONS),
