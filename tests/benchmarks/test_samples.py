@@ -34,6 +34,7 @@ from tests.benchmarks.quality.run import (
     USUAL,
     WHOLE,
     QualityRun,
+    named_way,
     table_rows,
     way_without,
 )
@@ -201,6 +202,12 @@ def test_what_is_left_out_is_left_out_of_what_is_usual_for_a_language() -> None:
 def test_what_can_be_left_out_is_known() -> None:
     with pytest.raises(UserError, match="memry"):
         way_without("context+memry")
+
+
+def test_some_ways_alone_can_be_asked() -> None:
+    assert [named_way(name) for name in ("default", "typing")] == [USUAL, TYPING]
+    with pytest.raises(UserError, match="fastest"):
+        named_way("fastest")
 
 
 def cold(text: str, ms: float = 1.0, **stats: object) -> ColdAnswer:

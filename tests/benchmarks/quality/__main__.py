@@ -20,10 +20,10 @@ from tests.benchmarks.quality.run import (
     COLUMNS,
     PLAIN,
     SWITCHES,
-    TYPING,
     USUAL,
-    WHOLE,
+    WAYS,
     QualityRun,
+    named_way,
     table_rows,
     way_without,
 )
@@ -43,6 +43,9 @@ def quality(
         typer.Option("--without", help=f"Also leave out {', '.join(SWITCHES)}, or some joined by +."),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Also ask with the plain prompt.")] = False,
+    way: Annotated[
+        list[str] | None, typer.Option("--way", help=f"Only {', '.join(WAYS)}; may be repeated.")
+    ] = None,
     results: Results = None,
     minutes: Minutes = 1e9,
     context_tokens: Annotated[
@@ -57,7 +60,8 @@ def quality(
 ) -> None:
     """First suggestions beside the rest of the line that a person wrote: exact, near, no worse to parse."""
     until_s = time.monotonic() + minutes * 60
-    ways = [*([PLAIN] if plain else []), TYPING, USUAL, *map(way_without, without or []), WHOLE]
+    named = [named_way(name) for name in way or WAYS]
+    ways = [*([PLAIN] if plain else []), *named, *map(way_without, without or [])]
     kept = QualityResults(results)
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)

@@ -59,6 +59,14 @@ PLAIN = Way("plain prefix/suffix prompt", frozenset(SWITCHES), is_plain=True)
 USUAL = Way("by default")
 TYPING = Way("by default, while typing", eagerness=Settings().eagerness)
 WHOLE = Way("with everything", has_all=True)
+WAYS = {"typing": TYPING, "default": USUAL, "everything": WHOLE}  # in the order in which they ask
+
+
+def named_way(name: str) -> Way:
+    """The way of a name in `WAYS`. Raises UserError."""
+    if name not in WAYS:
+        raise UserError(f"Unknown: {name}.", advice=f"Choose from {', '.join(WAYS)}.")
+    return WAYS[name]
 
 
 def way_without(names: str) -> Way:
