@@ -36,18 +36,15 @@ _EXPRESSION_BEFORE = re.compile(
 )
 _ELEMENT_BEFORE = re.compile(r"(?:\A|[(,=:\[&|?{]|=>|\b(?:return|case|default|yield|await|else))\s*\Z")
 _TRIPLE = long_string('"""')
-_MAX_NAME = 24
-# Languages of tagged templates, by the text before the backtick. A lookbehind has a fixed width.
-_TAGS = {
-    "css": (
-        *(rf"\b{tag}" for tag in ("css", "keyframes", "createGlobalStyle", "injectGlobal")),
-        *(rf"\bstyled\.\w{{{width}}}" for width in range(1, _MAX_NAME)),
-        *(rf"\bstyled\(\w{{{width}}}\)" for width in range(1, _MAX_NAME)),
-    ),
-    "html": (r"\bhtml", r"\bsvg"),
-    "graphql": (r"\bgql", r"\bgraphql"),
-    "sql": (r"\bsql", r"\bSQL"),
-}
+_ARGUMENTS = r"\((?:[^()`]|\((?:[^()`]|\([^()`]*+\))*+\))*+\)"
+_TYPES = r"(?:<(?:[^<>`]|<[^<>`]*+>)*+>)?"
+# Languages of templates, by the tag or comment before the backtick.
+_TAGS = re.compile(
+    rf"(?:(?<!\w)|/\*[ ]?)(?:(?P<css>styled(?:\.\w++|{_ARGUMENTS})(?:\.\w++{_TYPES}{_ARGUMENTS})*+"
+    r"|css|keyframes|createGlobalStyle|injectGlobal)|(?P<html>html|HTML|svg)"
+    r"|(?P<graphql>gql|graphql|GraphQL)|(?P<sql>sql|SQL|\$(?:query|execute)Raw))"
+    rf"(?:{_TYPES}|[ ]?\*/[ ]?)\Z"
+)
 
 
 def regex(inner: tuple[Pair, ...] = ()) -> Pair:
@@ -70,17 +67,12 @@ def bars(before: str) -> Pair:
     return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
 
 
-def _tagged_templates(code: str) -> tuple[Pair, ...]:
-    """Templates whose tag names their language; `code` is the language of what stands in `${}`."""
-    inner = (code_in("${", "}", code),)
-    return tuple(
-        replace(
-            region("`", f"(?:{'|'.join(f'(?<={tag})' for tag in tags)})`", "`", holds, is_template=True),
-            inner=inner,
-            first="`",
-        )
-        for holds, tags in _TAGS.items()
-    )
+def _templates(code: str) -> tuple[Pair, ...]:
+    """Template strings; `code` is the language of what stands in `${}`. A tag may name that of the text."""
+    plain = long_string("`", inner=(DOLLAR_BRACE,))
+    opens = r"(?:(?<=[\w)>/])|(?<=/ ))`"
+    tagged = replace(region("`", opens, "`", "<lang>", is_template=True), first="`")
+    return replace(tagged, inner=(code_in("${", "}", code),), named_above=_TAGS, otherwise=plain), plain
 
 
 C_LIKE = Language(
@@ -100,8 +92,7 @@ JAVASCRIPT = replace(
     pairs=(
         *SLASHES,
         *PLAIN_STRINGS,
-        *_tagged_templates("typescript"),
-        long_string("`", inner=(DOLLAR_BRACE,)),
+        *_templates("typescript"),
         regex(),
     ),
     skipped=(),

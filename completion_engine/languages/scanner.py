@@ -228,6 +228,7 @@ class _Scan:
             return None
         found, start = match[0], match.start() - self.shift
         named = named or pair.name_above(self.text, match.start())
+        pair = pair if named or pair.otherwise is None else pair.otherwise
         entry = Open(found, start, pair, self._language_in(pair, tag, named), tag, pair.begins_below)
         self._push(entry)
         self.num_pending += pair.begins_below

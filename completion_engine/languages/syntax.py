@@ -18,6 +18,7 @@ NEVER = re.compile(r"(?!)")
 ESCAPED = (r"\\[^\n]",)
 _NUM_CHARS_BEFORE = 80  # text before a mark that decides whether it counts
 _NUM_WORD_CHARS = 16
+_NUM_CHARS_ABOVE = 240  # text before a mark that may name a language
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +31,9 @@ class Pair:
     the one that the group `lang` names. `before` must match what stands left of the opening mark, to its end.
     `inner` are the pairs that may open within a string, or anywhere in a region, and `escapes` what closes
     nothing in a string. A region ends at `closes` whatever is open in it, but for code in `${}` if it is a
-    template. It `begins_below` if it begins with the next line. `named_above` finds its language, in a group,
-    in the text before its opening mark.
+    template. It `begins_below` if it begins with the next line. `named_above` finds its language in the text
+    before its opening mark: the name of its group, or the text of an unnamed one. If it finds none, the mark
+    opens the pair `otherwise`.
     """
 
     mark: str
@@ -47,6 +49,7 @@ class Pair:
     first: str = ""  # the characters that the opening mark may begin with, where its expression hides them
     is_template: bool = False
     named_above: re.Pattern[str] | None = None
+    otherwise: Pair | None = None
 
     is_text: bool = field(init=False)  # a string or comment
     is_code: bool = field(init=False)  # a bracket or tag: code goes on in it
@@ -78,8 +81,8 @@ class Pair:
         """The name of its language in the text before an opening mark; empty if there is none."""
         if self.named_above is None:
             return ""
-        found = self.named_above.search(text[max(0, at - _NUM_CHARS_BEFORE) : at])
-        return found[1] if found else ""
+        found = self.named_above.search(text[max(0, at - _NUM_CHARS_ABOVE) : at])
+        return (found.lastgroup or found[1]) if found else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +123,7 @@ class Language:
     leading: re.Pattern[str] | None = None
     clauses: frozenset[str] = frozenset()
     closers: frozenset[str] = frozenset()
+    line: re.Pattern[str] | None = None  # what a line begins with, unless a bracket or text is open
     label: re.Pattern[str] = NEVER  # a line up to a closing bracket that closes nothing: a shell pattern
     word_marks: str = "_"
     has_fences: bool = False  # a line of three backticks may stand in it

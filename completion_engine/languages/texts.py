@@ -114,6 +114,16 @@ ASCIIDOC = replace(
             ),
             named_above=re.compile(r"\[source,[ \t]*([\w+#-]+)[^\]\n]*\]\n(?:\.[^\n]*\n)?\Z"),
         ),
+        region(
+            "|===", r"^(?P<tag>[|,:!]={3,})[ \t]*(?=\n)", r"^<tag>[ \t]*(?=\n)", "asciidoc", begins_below=True
+        ),
+        region(
+            "====",  # one of these lines under a text would make it a title
+            r"(?:\A|(?<=\n\n)|(?<=\]\n))^(?P<tag>={4,}|\*{4,}|_{4,}|--)[ \t]*(?=\n)",
+            r"^<tag>[ \t]*(?=\n)",
+            "asciidoc",
+            begins_below=True,
+        ),
     ),
     has_fences=True,
 )
@@ -127,6 +137,7 @@ ORG = replace(
             "<lang>",
             begins_below=True,
         ),
+        region(":", r"^[ \t]*:(?!END:)[A-Z_]+:[ \t]*(?=\n)", r"^[ \t]*:END:", "org", begins_below=True),
     ),
 )
 TYPST = Language(
@@ -164,16 +175,18 @@ YAML = Language(
         string("'", opens=_VALUE_BEFORE + "'", escapes=("''",)),
     ),
     opener=re.compile(r":$"),
+    line=re.compile(r"[ ]*(?:[-#\[\]{}&*!?%|>.\"']|[^\s#][^\n]*?:(?:\s|\Z)|[^\n]*[{<][{%<])"),
     word_marks="_-",
     has_dashes=True,
     marks_blocks=True,
 )
 TOML = Language(
     pairs=(line_comment("#"), long_string('"""'), long_string("'''"), string('"'), string("'", escapes=())),
+    line=re.compile(r"[ \t]*(?:[#\[\]{}]|[\w\"'][^\n]*=)"),
     word_marks="_-",
 )
-INI = replace(TOML, pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#")))
-DOTENV = replace(TOML, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
+INI = replace(TOML, line=None, pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#")))
+DOTENV = replace(TOML, line=None, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
 GHERKIN = Language(
     blocks="indent",
     pairs=(line_comment("#", r"^[ \t]*#"), long_string('"""'), string('"')),

@@ -64,6 +64,22 @@ def end_of_suggestion(
     return _Block(region, reading, is_definition).end()
 
 
+def leaves_language(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires at a line of data that begins as no line of its language does, such as text or an import."""
+    if region.language.line is None or region.inside is not None or not region.is_blank_line:
+        return None
+    depth, language = reading.lines[0].depth, region.language_id
+    for index, line in enumerate(reading.lines):
+        text = region.line_text(reading, index)
+        is_here = language == region.language_id and not line.inside and line.depth <= depth
+        language = line.language_end
+        # A deeper line may go on with the value of the line before it.
+        is_outer = indent_width(text) <= (region.indent if index else 0)
+        if line.is_ended and is_here and is_outer and text.strip() and not region.language.line.match(text):
+            return Fire(line.end + 1, max(0, line.start - 1), "end-of-block")
+    return None
+
+
 def _end_of_text(region: CursorRegion, reading: Reading) -> Fire | None:
     has_text = False
     for line in reading.lines:
@@ -106,9 +122,16 @@ class _Walk:
         return min(start + len(word) + is_word, len(self.reading.text))
 
     def is_held(self, word: str, width: int) -> bool:
-        """Return whether the suffix's next line closes the block with the same word in the same column."""
+        """Return whether the suffix's next line, in the same column, closes the block with the same word or
+        goes on with one of its clauses.
+        """
         below = self.region.lines_below
-        return bool(below) and indent_width(below[0]) == width and first_word(below[0], is_ended=True) == word
+        if not below or indent_width(below[0]) != width:
+            return False
+        found = first_word(below[0], is_ended=True)
+        return found == word or (
+            word in self.region.language.closers and found in self.region.language.clauses
+        )
 
     def closes(self, word: str, width: int, block_width: int) -> bool:
         """Return whether a line closes the block whose header is indented by `block_width`."""

@@ -121,7 +121,7 @@ def without_extra_indent(region: CursorRegion, text: str) -> str:
     """Return the text with its first line indented no deeper than the line above allows.
 
     This applies if the model writes the whole indentation again after an indented cursor. Indentation beyond
-    that is kept.
+    that is kept. Lines below that stand in the same column move with it.
     """
     blanks = leading_blanks(text)
     is_code = not region.inside and region.language.blocks in ("indent", "brace", "end")
@@ -131,9 +131,18 @@ def without_extra_indent(region: CursorRegion, text: str) -> str:
     if region.stack and region.stack[-1].mark in ("(", "["):
         return text
     allowed = max(_indent_below(region, region.code_above()), region.indent)
-    while blanks and indent_width(region.line_prefix + blanks) > allowed:
-        blanks = blanks[:-1]
-    return blanks + text[len(leading_blanks(text)) :]
+    kept = blanks
+    while kept and indent_width(region.line_prefix + kept) > allowed:
+        kept = kept[:-1]
+    return kept + _moved(text[len(blanks) :], region.line_prefix + blanks, region.line_prefix + kept)
+
+
+def _moved(text: str, indent: str, to: str) -> str:
+    """Return the text with each line's `indent` replaced; unchanged if one of its lines has less."""
+    first, *lines = text.split("\n")
+    if indent == to or any(line.strip() and not line.startswith(indent) for line in lines):
+        return text
+    return "\n".join([first, *(to + line[len(indent) :] if line.strip() else line for line in lines)])
 
 
 def _indent_below(region: CursorRegion, code: str) -> int:
@@ -225,16 +234,26 @@ def without_trailing_blanks(region: CursorRegion, text: str) -> str:
     """Return the text without blanks at the ends of lines of code, and without blank lines at its end.
 
     Blanks in strings are content, and two blanks in prose break a line, so both are kept. One space is kept
-    before a rest of the line that begins without one.
+    before a rest of the line that begins without one, also before closing marks alone in a string, or if
+    the pair begins with a space: `{ x }`.
     """
     lines = zip(text.split("\n"), region.read(text).lines, strict=True)
     stripped = "\n".join(
         _without_end_blanks(region, line, found.inside_end) for line, found in lines
     ).rstrip()
-    needs_space = region.cursor.has_rest_of_line and not region.line_suffix[0].isspace()
-    if needs_space and stripped and "\n" not in text and text[-1:] == " ":
+    rest = region.line_suffix
+    needs_space = bool(rest.strip()) and not rest[0].isspace()
+    is_in_string = region.inside is not None and not region.inside.is_comment
+    is_shown = region.cursor.has_rest_of_line or is_in_string or _begins_with_blank(region, text)
+    if needs_space and is_shown and stripped and "\n" not in text and text[-1:] == " ":
         return stripped + " "
     return stripped
+
+
+def _begins_with_blank(region: CursorRegion, text: str) -> bool:
+    """Return whether the innermost pair begins with a space."""
+    entry = region.stack[-1] if region.stack else None
+    return entry is not None and (region.before[entry.start :] + text)[len(entry.mark) :][:1] == " "
 
 
 def _without_end_blanks(region: CursorRegion, line: str, inside_end: Open | None) -> str:

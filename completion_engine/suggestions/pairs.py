@@ -20,6 +20,7 @@ _LABEL_OR_FACE = re.compile(r"(?:(?:\A|\n)[\s>*-]*\(?\w{1,3}|(?:\A|\s)[:;=8xX][-
 _PUNCTUATION = ".,;:"
 _ONLY_MARKS = re.compile(r"\n[\s*/#;%-]*\Z")  # the beginning of a comment's line
 _MAX_LINES = 4  # whose opening marks are considered
+_QUOTE = re.compile(r"[ \t]*(?:\"{1,3}|'{1,3})[;,)]*[ \t]*")
 _END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 _HEREDOC_WORD = re.compile(r"[A-Z_][A-Z0-9_]+")
 
@@ -228,6 +229,17 @@ def end_of_part(region: CursorRegion, reading: Reading) -> Fire | None:
         if is_part and entry is not None and entry.start < line_start:
             end = reading.text.find("\n", event.end)
             return Fire(end + 1, end, "end-of-block") if end >= 0 else None
+    return None
+
+
+def quote_alone(region: CursorRegion, reading: Reading) -> Fire | None:
+    """Fires at a line of nothing but a quote, in a string that ends below with another mark."""
+    inside = region.inside
+    if inside is None or inside.is_comment or region.closed.get(inside.start, 0) <= len(region.line_suffix):
+        return None
+    for index, line in enumerate(reading.lines):
+        if line.inside_end == inside and line.is_ended and _QUOTE.fullmatch(region.line_text(reading, index)):
+            return Fire(line.end + 1, max(0, line.start - 1), "end-of-block")
     return None
 
 

@@ -134,8 +134,10 @@ class CursorRegion:
 
     @cached_property
     def indent_unit(self) -> int:
-        """The columns of one step of indentation: the most common one in the window, else `TAB_WIDTH`."""
-        widths = [indent_width(line) for line in self.before.split("\n") if line.strip()]
+        """The columns of one step of indentation: the most common one before the cursor in the part in its
+        language, else the one at the cursor, else `TAB_WIDTH`.
+        """
+        widths = [indent_width(line) for line in self.part[0].split("\n") if line.strip()]
         steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
         if steps:
             return steps.most_common(1)[0][0]
@@ -143,11 +145,14 @@ class CursorRegion:
         return num_deeper if 0 < num_deeper <= 8 else TAB_WIDTH
 
     @cached_property
-    def outer_on_line(self) -> tuple[frozenset[Open], int]:
-        """Marks opened on lines above, and the number of them that the rest of the line closes."""
-        outer = frozenset(entry for entry in self.stack if entry.start < -len(self.line_prefix))
-        ends = (self.closed.get(entry.start) for entry in outer)
-        return outer, sum(end is not None and end <= len(self.line_suffix) for end in ends)
+    def outer_on_line(self) -> tuple[frozenset[int], int]:
+        """The starts of marks that are opened on lines above or closed on lines below, and the number of
+        these that the rest of the line closes.
+        """
+        line_start, line_end = -len(self.line_prefix), len(self.line_suffix)
+        starts = (entry.start for entry in self.stack)
+        outer = frozenset(at for at in starts if at < line_start or self.closed.get(at, 0) > line_end)
+        return outer, sum(0 < self.closed.get(at, 0) <= line_end for at in outer)
 
     def read(self, text: str) -> Reading:
         """Scan text written at the cursor."""

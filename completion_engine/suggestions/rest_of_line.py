@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from completion_engine.languages.scanner import Open, Stack, scan
+from completion_engine.languages.scanner import Event, Open, Stack, scan
 from completion_engine.suggestions.regions import CursorRegion
 
 MIN_OVERLAP = 3
+_LONG_REST = 8  # characters that a text does not end with by chance
 _SEPARATORS = ";,:"
 _ANGLES = r"<(?![\s=])|(?<![\s=-])>"
 _CODE = re.compile(_ANGLES)
-_TEXT = re.compile(
-    rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|\*{{1,3}}+(?!\s)|(?<=\S)\*{{1,3}}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
-    rf"|\$(?!\s)|(?<!\s)\$|{_ANGLES}"
-)
+_QUOTED = rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|{_ANGLES}"
+_TEXT = re.compile(_QUOTED)
+_EMPHASIS = r"\*{1,3}+(?!\s)|(?<=\S)\*{1,3}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)|\$(?!\s)|(?<!\s)\$"
+_PROSE = re.compile(f"{_EMPHASIS}|{_QUOTED}")
 _CLOSING_MARKS = re.compile(r"[)\]}>%#$*|/?!'\"`-]+")
 _OPERATOR = re.compile(r"[ ]([=:|&+*<>.?]|[-=!<>:]=|&&|\|\||->|=>)[ ]")
 _MAX_MARKS = 8
@@ -34,11 +35,17 @@ _MAX_CHARS_BEFORE = 400  # characters of the cursor's line
 def num_covered(region: CursorRegion, text: str) -> int:
     """Return how many characters of the rest of the line `text` replaces.
 
-    Chooses the number that leaves brackets and strings the most balanced; among equals, the largest.
+    Chooses the number that leaves brackets and strings the most balanced; among equals, the largest. A text
+    that ends with the whole rest replaces it if the line is no less balanced than before: the rest may close
+    what other lines open.
     """
     rest = region.line_suffix
     if not rest.strip():
         return len(rest) if text else 0
+    last = len(rest.rstrip())
+    is_whole = len(rest.strip()) >= _LONG_REST and text.rstrip().endswith(rest.strip())
+    if is_whole and imbalance(region, text, last) <= imbalance(region, "", 0):
+        return last
     heads = _overlaps(text, rest) + _begun_ends(text.rstrip(), rest) + _closed_heads(region, text, rest)
     return min((0, *heads), key=lambda length: (imbalance(region, text, length), -length))
 
@@ -72,17 +79,24 @@ def _num_closed_twice(region: CursorRegion, text: str, num_replaced: int) -> int
 
 
 def _imbalance(region: CursorRegion, joined: str) -> int:
-    line_start = -len(region.line_prefix)
     stack = list(region.stack)
     events = list(scan(region.document_language, joined, stack, before=region.tail))
     region.num_marks_read += len(events)
     num_unmatched = sum(event.kind == "unmatched" for event in events)
     outer, num_closed_by_rest = region.outer_on_line
-    num_opened = sum(entry.start >= line_start and not entry.is_comment for entry in stack)
-    num_closed = len(outer) - sum(entry.start < line_start for entry in stack)
+    num_outer = sum(entry.start in outer for entry in stack)
+    num_opened = sum(not entry.is_comment and entry.start not in outer for entry in stack)
+    num_closed = len(outer) - num_outer
     num_misclosed = abs(num_closed - num_closed_by_rest)
     num_dropped = sum(event.num_dropped for event in events)
-    return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, joined)
+    prose = joined[: _end_of_prose(region, events)]
+    return num_opened + num_misclosed + num_unmatched + num_dropped + _loose_marks(region, prose)
+
+
+def _end_of_prose(region: CursorRegion, events: list[Event]) -> int | None:
+    """Return where the string or comment at the cursor ends; None in prose, or if it does not end."""
+    inside = region.inside
+    return next((e.start for e in events if inside and e.kind == "close" and e.entry == inside), None)
 
 
 def _loose_marks(region: CursorRegion, text: str) -> int:
@@ -93,7 +107,8 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     start = _prose_start(region)
     waiting: set[str] = set()
     closes_nothing = num_before = 0
-    for found in chain(_TEXT.finditer(start), _TEXT.finditer(start + text, len(start))):
+    marks = _marks_of(region)
+    for found in chain(marks.finditer(start), marks.finditer(start + text, len(start))):
         region.num_marks_read += 1
         closes_nothing += _closes_nothing(found[0], opened, waiting)
         num_before = len(opened) if found.start() < len(start) else min(num_before, len(opened))
@@ -103,6 +118,15 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
 
 def _is_prose(region: CursorRegion, stack: Stack) -> bool:
     return bool(stack and stack[-1].is_text) or not region.language.brackets
+
+
+def _marks_of(region: CursorRegion) -> re.Pattern[str]:
+    """The marks that stand in pairs in the cursor's text.
+
+    `*`, `_` and `$` are such marks in prose only. In strings and comments of code they belong to names,
+    patterns and formulas.
+    """
+    return _PROSE if region.language.is_text and region.inside is None else _TEXT
 
 
 def _prose_start(region: CursorRegion) -> str:
@@ -221,7 +245,7 @@ def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, 
             continue
         is_text = is_own or not region.language.brackets
         opened = in_text if is_text else in_code
-        for found in (_TEXT if is_text else _CODE).finditer(text, start, end):
+        for found in (_marks_of(region) if is_text else _CODE).finditer(text, start, end):
             if _closes_nothing(found[0], opened, waiting):
                 yield found.span()
 
@@ -249,7 +273,7 @@ def open_marks(region: CursorRegion) -> set[str]:
     """Return the marks that close themselves, such as quotes, with an odd count in the prose of the cursor's
     line.
     """
-    marks = [found[0] for found in _TEXT.finditer(_prose_start(region))]
+    marks = [found[0] for found in _marks_of(region).finditer(_prose_start(region))]
     own = {mark for mark in marks if not mark.startswith("\\") and mark not in "()[]{}<>"}
     return {mark for mark in own if marks.count(mark) % 2}
 

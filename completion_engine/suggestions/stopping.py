@@ -10,12 +10,13 @@ import unicodedata
 from functools import cached_property
 
 from completion_engine.languages.scanner import CLOSING, Open
-from completion_engine.suggestions.blocks import end_of_suggestion, mode_of
+from completion_engine.suggestions.blocks import end_of_suggestion, leaves_language, mode_of
 from completion_engine.suggestions.circles import repeated_lines, repeated_text
 from completion_engine.suggestions.pairs import (
     end_of_part,
     ends_another_heredoc,
     opens_what_closes_below,
+    quote_alone,
     stray_closing,
     stray_end_tag,
     unmatched_bracket,
@@ -42,6 +43,8 @@ _RULES = (
     opens_what_closes_below,
     end_of_part,
     ends_another_heredoc,
+    quote_alone,
+    leaves_language,
     repeats_next_line,
     copies_lines_below,
     repeats_suffix,

@@ -109,7 +109,30 @@ WRITTEN_AGAIN: list[Case] = [
     ("asciidoc", "----\n‸\n----\n", "make\n----\n", "----\nmake\n----\n"),
     ("lua", "local a = [[\n‸\n]]\n", "hello\n]]\n", "local a = [[\nhello\n]]\n"),
     ("powershell", '$a = @"\n‸\n"@\n', 'hello\n"@\n', '$a = @"\nhello\n"@\n'),
+    ("asciidoc", "|===\n|A |B\n\n‸\n|===\n", "|c |d\n|===\n", "|===\n|A |B\n\n|c |d\n|===\n"),
+    ("asciidoc", "[NOTE]\n====\n‸\n====\n", "Take care.\n====\n", "[NOTE]\n====\nTake care.\n====\n"),
+    ("asciidoc", "A\n\n****\n‸\n****\n", "An aside.\n****\n", "A\n\n****\nAn aside.\n****\n"),
+    ("org", "* A\n:LOG:\n‸\n:END:\n", "B\n    :END:\n", "* A\n:LOG:\nB\n:END:\n"),
     ("haskell", "{-\n‸\n-}\n", "Adds.\n-}\n", "{-\nAdds.\n-}\n"),
+]
+
+CLOSED_OTHERWISE: list[Case] = [
+    ("powershell", '$a = @"\n‸\n"@\nf $a\n', 'b\n"\nf $a\n', '$a = @"\nb\n"@\nf $a\n'),
+    ("python", 'A = """\n‸\n"""\nf(A)\n', "b\n'''\ng()\n", 'A = """\nb\n"""\nf(A)\n'),
+    ("python", 'A = """\n‸\n"""\n', "It\n's\n", 'A = """\nIt\n\'s\n"""\n'),
+    (
+        "cmake",
+        "if(A)\n  ‸\nelse()\n  b()\nendif()\n",
+        "c()\nendif()\n",
+        "if(A)\n  c()\nelse()\n  b()\nendif()\n",
+    ),
+    ("lua", "if a then\n  ‸\nelse\n  b()\nend\n", "c()\nend\nd()\n", "if a then\n  c()\nelse\n  b()\nend\n"),
+    ("ruby", "if a\n  ‸\nelse\n  b\nend\n", "c\nend\n", "if a\n  c\nelse\n  b\nend\n"),
+    ("mdx", "---\na: b\n‸\n---\n", 'c: d\nimport { E } from "e";\n', "---\na: b\nc: d\n---\n"),
+    ("yaml", "a: 1\n‸\n", "b: 2\nThis sets both.\n", "a: 1\nb: 2\n"),
+    ("yaml", "a:\n  ‸\n", "b: one\n    two\n  c: 3\n", "a:\n  b: one\n    two\n  c: 3\n"),
+    ("yaml", "a:\n  ‸\n", "{{- if .B }}\n  - c\n", "a:\n  {{- if .B }}\n  - c\n"),
+    ("toml", "[a]\n‸\n", "b = [\n  1,\n]\nAnd more\n", "[a]\nb = [\n  1,\n]\n"),
 ]
 
 LEFT_OPEN: list[Case] = [
@@ -139,6 +162,13 @@ MEANT_TWICE: list[Case] = [
 
 @pytest.mark.parametrize(("language", "document", "generated", "after"), WRITTEN_AGAIN)
 def test_a_closing_line_is_not_written_again(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), CLOSED_OTHERWISE)
+def test_a_text_ends_before_a_line_that_would_leave_its_block_or_language(
     accepted: Accepted, language: str, document: str, generated: str, after: str
 ) -> None:
     assert accepted(language, document, generated) == after

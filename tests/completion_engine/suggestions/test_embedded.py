@@ -133,6 +133,12 @@ INDENTED: list[Case] = [
         "\n\te\n",
         "FROM a\nRUN b && \\\n    c\nRUN d && \\\n    e\n",
     ),
+    (
+        "dockerfile",
+        "RUN a \\\n    b\nRUN <<E\nfor c in d; do\n  ‸\ndone\nE\n",
+        "  f\n    g\n",
+        "RUN a \\\n    b\nRUN <<E\nfor c in d; do\n  f\n  g\ndone\nE\n",
+    ),
     ("dockerfile", "FROM a\nRUN d && \\‸\n", "\n    e\n", "FROM a\nRUN d && \\\n    e\n"),
     (
         "dockerfile",

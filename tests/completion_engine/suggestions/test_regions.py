@@ -39,6 +39,12 @@ PARTS: list[tuple[str, str, str, str, str]] = [
     ("javascript", "const a = gql`query { a(b: ", "graphql", "code", "` { ("),
     ("typescript", "await sql`select * from a where b = ${c}`;\nd(", "typescript", "code", "("),
     ("javascript", "const a = css`b: \\` {c`;\nconst d = `it's ", "javascript", "string", "`"),
+    ("typescript", "const A = styled.a<B<C>>`\n  d: ", "css", "code", "`"),
+    ("typescript", "const A = styled.a.attrs((b) => ({ c: f(b) }))`\n  d: ", "css", "code", "`"),
+    ("typescript", "const a = sql<B[]>`select ${", "typescript", "code", "` ${"),
+    ("javascript", "const a = /* html */ `<p>it's ", "html", "code", "` <p"),
+    ("javascript", "await prisma.$queryRaw`select f(", "sql", "code", "` ("),
+    ("javascript", "const a = b`it's ", "javascript", "string", "`"),
     ("typescriptreact", "return <p>It's {user.", "typescriptreact", "code", "<p {"),
     ("typescriptreact", "return <p>It's `", "typescriptreact", "code", "<p"),
     (

@@ -140,3 +140,65 @@ def test_a_separator_of_the_rest_does_not_follow_a_line_that_goes_on(
     accepted: Callable[[str, str, str], str], language: str, document: str, generated: str, after: str
 ) -> None:
     assert accepted(language, document, generated) == after
+
+
+SIGNS_OF_NAMES: list[Case] = [
+    ("shellscript", 'cp "$file" "‸/"; done\n', "$target\n", 'cp "$file" "$target/"; done\n'),
+    ("shellscript", 'rm -f "$dir"/"‸" other\n', "*.txt\n", 'rm -f "$dir"/"*.txt" other\n'),
+    ("python", 'f("‸", name)\n', "_private\n", 'f("_private", name)\n'),
+    ("php", '<?php f("‸", 1);\n', "$name\n", '<?php f("$name", 1);\n'),
+    ("xml", "<item>‸</item><item/>\n", " _Imaginary \n", "<item> _Imaginary </item><item/>\n"),
+    ("python", "x = 1  # a is (2**‸ b\n", "n) * b\n", "x = 1  # a is (2**n) * b\n"),
+]
+CLOSED_BELOW: list[Case] = [
+    ("scheme", "(let ((a (and (‸)\n  (b c))))\n", "d e)\n", "(let ((a (and (d e)\n  (b c))))\n"),
+    ("clojure", "(when-not (f a (‸))\n  (g))\n", "h i))\n", "(when-not (f a (h i))\n  (g))\n"),
+    ("javascript", "f(g(‸),\n  b);\n", "a),\n", "f(g(a),\n  b);\n"),
+]
+WHOLE_RESTS: list[Case] = [
+    (
+        "restructuredtext",
+        "``map(f, a)``‸``f(b[0],\nc)`` and so on\n",
+        " returns a list of ``f(b[0],\n",
+        "``map(f, a)`` returns a list of ``f(b[0],\nc)`` and so on\n",
+    ),
+    (
+        "html",
+        '<b class="‸">It</b>(<i class="e">&#39;</i><i>neither \'a\n',
+        'exc"\n',
+        '<b class="exc">It</b>(<i class="e">&#39;</i><i>neither \'a\n',
+    ),
+]
+BLANKS_INSIDE: list[Case] = [
+    ("vue", "<p>{{‸}}</p>", " index ", "<p>{{ index }}</p>"),
+    (
+        "typescript",
+        "class A {\n  constructor() {‸}\n}\n",
+        " super(); ",
+        "class A {\n  constructor() { super(); }\n}\n",
+    ),
+    ("toml", "a = [ {‸} ]\n", " x = 2 ", "a = [ { x = 2 } ]\n"),
+    ("perl", 'print "‸";\n', "name: ", 'print "name: ";\n'),
+    ("typescript", "f(‸)\n", "a ", "f(a)\n"),
+]
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), SIGNS_OF_NAMES)
+def test_signs_of_names_and_patterns_need_no_partner(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), CLOSED_BELOW + WHOLE_RESTS)
+def test_a_rest_that_the_text_repeats_is_replaced_whatever_other_lines_close(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after
+
+
+@pytest.mark.parametrize(("language", "document", "generated", "after"), BLANKS_INSIDE)
+def test_a_pair_that_begins_with_a_blank_ends_with_one(
+    accepted: Accepted, language: str, document: str, generated: str, after: str
+) -> None:
+    assert accepted(language, document, generated) == after

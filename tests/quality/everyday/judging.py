@@ -37,6 +37,7 @@ _CIRCLE = re.compile(r"(.{1,60}?)\1{4,}", re.DOTALL)
 _MIN_CIRCLE_CHARS = 24
 _PROSE = frozenset({"markdown", "mdx", "latex", "restructuredtext", "plaintext", "git-commit"})
 _MARKED = frozenset({"markdown", "mdx", "quarto", "rmd", "restructuredtext", "org", "typst"})
+_STAR = re.compile(r"\*(?=\S)|(?<=\S)\*")  # one between blanks multiplies
 _MARKS = " \t)]}>*_~`$|'\".,;:"
 _MIN_TAIL_CHARS = 12
 _DOLLAR_QUOTED = _PROSE | {"sql", "rmd", "quarto"}
@@ -155,7 +156,7 @@ def _breaks_line(case: CursorCase, accepted: Accepted) -> bool:
     if case.language in _MARKED and original.lstrip().startswith("|"):
         return written.count("|") != original.count("|")
     if case.language in _MARKED:
-        return (written.count("*") - original.count("*")) % 2 != 0
+        return (len(_STAR.findall(written)) - len(_STAR.findall(original))) % 2 != 0
     is_broken = case.language == "latex" and bool(rest[accepted.num_replaced :].strip())
     return is_broken and written.count("\\\\") != original.count("\\\\")
 
@@ -197,8 +198,8 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
 
 
 def _num_open(case: CursorCase, text: str, first: str, last: str) -> int:
-    """Number of delimiters left open; two braces are only brackets if the document has no `{{`."""
-    if first == "{{" and first not in case.prefix + case.truth + case.suffix:
+    """Number of delimiters left open; braces are only brackets without `{{`, and `-->` an arrow without `<!--`."""
+    if first in ("{{", "<!--") and first not in case.prefix + case.truth + case.suffix + text:
         return 0
     return text.count(first) - text.count(last)
 
