@@ -297,7 +297,7 @@ PASCAL = replace(
 ADA = replace(
     PASCAL,
     pairs=(line_comment("--"), string('"', escapes=())),
-    brackets="()",
+    brackets="()[]",
     skipped=(r"'[^'\n]'", APOSTROPHE),
 )
 VERILOG = replace(
@@ -350,7 +350,11 @@ NUSHELL = replace(
     SHELL, blocks="brace", pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'"))
 )
 BATCH = Language(
-    pairs=(Pair("::", r"^[ \t]*(?:::|@?[rR][eE][mM]\b)", kind="comment", first=":@rR"),), brackets="()"
+    pairs=(
+        Pair("::", r"^[ \t]*(?:::|@?[rR][eE][mM]\b)", kind="comment", first=":@rR"),
+        string('"', escapes=()),
+    ),
+    brackets="()",
 )
 ASSEMBLY = Language(
     pairs=(

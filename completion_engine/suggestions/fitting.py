@@ -11,7 +11,14 @@ from completion_engine.languages.syntax import Pair
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
-from completion_engine.suggestions.rest_of_line import imbalance, num_covered, only_closes, open_marks
+from completion_engine.suggestions.rest_of_line import (
+    imbalance,
+    is_prose,
+    num_covered,
+    only_closes,
+    open_marks,
+    prose_start,
+)
 from completion_engine.suggestions.rules import RuleName
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import indent_width
@@ -20,6 +27,8 @@ _SEPARATORS = (",", ";")
 _COMMENTS = ("//", "/*", "--", "#")
 _SYMMETRIC = ("*", "_", "~", "`", "$")
 _CELL = re.compile(r"(?:\\.|[^|\\\n])*")
+_TEX_CELL = re.compile(r"(?:\\[^\\\n]|[^&\\\n])*")
+_BRACKETS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _WORD = re.compile(r"\w")
 _COMPLETE = re.compile(r"[\w\"')\]};]$")
@@ -203,12 +212,8 @@ def _within_slot(region: CursorRegion, text: str) -> str:
 
     The author has filled the line around the cursor, so what follows that mark is there already.
     """
-    rest = region.line_suffix.lstrip()
-    if rest.startswith("|") and region.line_prefix.lstrip().startswith("|") and region.language.is_text:
-        return _CELL.match(text)[0].rstrip()  # type: ignore[index] # it matches any text
-    if rest[:1] in _SYMMETRIC and rest[:1] in open_marks(region) and _WORD.search(rest):
-        end = _closing_mark(text, rest[0])
-        return text[:end] if end >= 0 else text
+    if (end := _end_of_cell(region, text)) >= 0 or (end := _end_in_prose(region, text)) >= 0:
+        return text[:end].rstrip()
     entry = region.stack[-1] if region.stack else None
     end = region.closed.get(entry.start, 0) if entry else 0
     if entry is None or not 0 < end <= len(region.line_suffix) or _WORD.search(region.line_suffix[:end]):
@@ -221,10 +226,47 @@ def _within_slot(region: CursorRegion, text: str) -> str:
     return text
 
 
+def _end_of_cell(region: CursorRegion, text: str) -> int:
+    """Return where a text ends its cell of a table, if the rest of the line begins with its end; else -1."""
+    rest = region.line_suffix.lstrip()
+    if rest.startswith("|") and region.line_prefix.lstrip().startswith("|") and region.language.is_text:
+        return _CELL.match(text).end()  # type: ignore[union-attr] # it matches any text
+    if rest.startswith(("&", "\\\\")) and region.language_id in ("latex", "latex-math"):
+        return _TEX_CELL.match(text).end()  # type: ignore[union-attr] # it matches any text
+    return -1
+
+
+def _end_in_prose(region: CursorRegion, text: str) -> int:
+    """Return where a text closes the mark of prose that the rest of the line begins with and goes on after.
+
+    -1 if there is no such mark, or the text does not close it.
+    """
+    rest = region.line_suffix.lstrip()
+    if not _WORD.search(rest) or "\n" in text or not (is_prose(region) or region.language.is_text):
+        return -1
+    if rest[0] in _SYMMETRIC and rest[0] in open_marks(region):
+        return _closing_mark(text, rest[0])
+    return _closing_bracket(prose_start(region), text, rest[0]) if rest[0] in _BRACKETS else -1
+
+
 def _closing_mark(text: str, mark: str) -> int:
     """Return where a mark closes prose: after a sign, and not before a letter; -1 if it does not."""
     closing = re.search(rf"(?<=[^\s\\]){re.escape(mark)}(?!\w)", text)
     return closing.start() if closing else -1
+
+
+def _closing_bracket(before: str, text: str, mark: str) -> int:
+    """Return where a bracket of a text closes the one that is open in the prose before it; -1 without one."""
+    steps = {_BRACKETS[mark]: 1, mark: -1}
+    num_open = 0
+    for char in before:
+        num_open = max(0, num_open + steps.get(char, 0))
+    depth = 0
+    for at, char in enumerate(text):
+        depth += steps.get(char, 0)
+        if depth < 0:
+            return at if num_open else -1
+    return -1
 
 
 def _before_line_end(region: CursorRegion, text: str) -> str:

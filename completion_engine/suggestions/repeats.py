@@ -14,6 +14,8 @@ from completion_engine.text_window import indent_width
 NUM_HEAD_CHARS = 20
 MAX_HEAD_CHARS = 60
 LONG_LINE = 20
+_LEAST_REST = 12  # characters of a rest of the line
+_MIN_SECOND = 4  # characters of a second line
 
 _FENCE = "```"
 _FENCE_MARK = re.compile("`{3,}")
@@ -149,21 +151,33 @@ def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
         num_chars = max(num_chars, min(len(line), MAX_HEAD_CHARS))
         if region.language.prelude.search(line):
             num_chars = len(line) + 1 + len(others.partition("\n")[0])
-    heads = [stripped[:num_chars]]
+    fires = [_repeats_head(region, reading.text, stripped[:num_chars], is_line=is_at_line_start)]
+    fires.append(_repeats_head(region, reading.text, _joined_lines(region), is_line=False))
     if not is_at_line_start:  # a target may leave out the marks that close what stands before the cursor
-        heads.append(region.line_suffix.lstrip(_CLOSING_CHARS)[:NUM_HEAD_CHARS])
-    fires = (_repeats_head(region, reading.text, head, is_line=is_at_line_start) for head in heads)
+        rest = region.line_suffix.strip(_CLOSING_CHARS)[:NUM_HEAD_CHARS]
+        fires.append(_repeats_head(region, reading.text, rest, is_line=False, least=_LEAST_REST))
     return next((fire for fire in fires if fire), None)
 
 
-def _repeats_head(region: CursorRegion, text: str, head: str, *, is_line: bool) -> Fire | None:
-    if len(head) < NUM_HEAD_CHARS or len(set(_WORD.findall(head))) < 4:
+def _joined_lines(region: CursorRegion) -> str:
+    """Return the next line and the beginning of the one after it as a target may write them on one line."""
+    first, second = [*(line.strip() for line in region.lines_below[:2]), "", ""][:2]
+    between = "" if second.startswith((".", "?", ")", "]", "}")) else " "
+    is_known = is_telling(first) and len(second) >= _MIN_SECOND
+    return f"{first}{between}{second[:NUM_HEAD_CHARS]}" if is_known else ""
+
+
+def _repeats_head(
+    region: CursorRegion, text: str, head: str, *, is_line: bool, least: int = NUM_HEAD_CHARS
+) -> Fire | None:
+    if len(head) < least or len(set(_WORD.findall(head))) < 4:
         return None
     start = text.find(head)
     while start >= 0:
         line = (region.line_prefix + text[:start]).rpartition("\n")[2]
         if not (is_line and line.strip()):
             keep = start if region.after.lstrip().startswith(head) else len(text[:start].rstrip())
+            keep = keep if is_line or _WORD.search(text[:keep]) else 0
             return Fire(start + len(head), keep, "repeats-suffix")
         start = text.find(head, start + 1)
     return None

@@ -101,10 +101,10 @@ def _end_of_prose(region: CursorRegion, events: list[Event]) -> int | None:
 
 def _loose_marks(region: CursorRegion, text: str) -> int:
     """Return the number of marks in prose on the cursor's line that have no partner."""
-    if "\n" in text or not _is_prose(region, region.stack):
+    if "\n" in text or not is_prose(region):
         return 0
     opened: list[str] = []
-    start = _prose_start(region)
+    start = prose_start(region)
     waiting: set[str] = set()
     closes_nothing = num_before = 0
     marks = _marks_of(region)
@@ -116,8 +116,9 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else num_before)
 
 
-def _is_prose(region: CursorRegion, stack: Stack) -> bool:
-    return bool(stack and stack[-1].is_text) or not region.language.brackets
+def is_prose(region: CursorRegion) -> bool:
+    """Whether the cursor is in a string, a comment or prose."""
+    return region.inside is not None or not region.language.brackets
 
 
 def _marks_of(region: CursorRegion) -> re.Pattern[str]:
@@ -129,7 +130,7 @@ def _marks_of(region: CursorRegion) -> re.Pattern[str]:
     return _PROSE if region.language.is_text and region.inside is None else _TEXT
 
 
-def _prose_start(region: CursorRegion) -> str:
+def prose_start(region: CursorRegion) -> str:
     """Return the prose on the cursor's line before the cursor."""
     line = region.line_prefix[-_MAX_CHARS_BEFORE:]
     inner = region.stack[-1] if region.stack else None
@@ -273,7 +274,7 @@ def open_marks(region: CursorRegion) -> set[str]:
     """Return the marks that close themselves, such as quotes, with an odd count in the prose of the cursor's
     line.
     """
-    marks = [found[0] for found in _marks_of(region).finditer(_prose_start(region))]
+    marks = [found[0] for found in _marks_of(region).finditer(prose_start(region))]
     own = {mark for mark in marks if not mark.startswith("\\") and mark not in "()[]{}<>"}
     return {mark for mark in own if marks.count(mark) % 2}
 

@@ -150,6 +150,11 @@ SIGNS_OF_NAMES: list[Case] = [
     ("xml", "<item>‸</item><item/>\n", " _Imaginary \n", "<item> _Imaginary </item><item/>\n"),
     ("python", "x = 1  # a is (2**‸ b\n", "n) * b\n", "x = 1  # a is (2**n) * b\n"),
 ]
+UNUSUAL_PAIRS: list[Case] = [
+    ("bat", 'if not "%cd%"=="‸" (\n', 'C:\\" (\n', 'if not "%cd%"=="C:\\" (\n'),
+    ("bat", 'if "%a%"=="‸" exit\n', 'b" ;\n', 'if "%a%"=="b" exit\n'),
+    ("ada", "V : Vector := [‸];\n", "0, 0]\n", "V : Vector := [0, 0];\n"),
+]
 CLOSED_BELOW: list[Case] = [
     ("scheme", "(let ((a (and (‸)\n  (b c))))\n", "d e)\n", "(let ((a (and (d e)\n  (b c))))\n"),
     ("clojure", "(when-not (f a (‸))\n  (g))\n", "h i))\n", "(when-not (f a (h i))\n  (g))\n"),
@@ -190,7 +195,9 @@ def test_signs_of_names_and_patterns_need_no_partner(
     assert accepted(language, document, generated) == after
 
 
-@pytest.mark.parametrize(("language", "document", "generated", "after"), CLOSED_BELOW + WHOLE_RESTS)
+@pytest.mark.parametrize(
+    ("language", "document", "generated", "after"), CLOSED_BELOW + WHOLE_RESTS + UNUSUAL_PAIRS
+)
 def test_a_rest_that_the_text_repeats_is_replaced_whatever_other_lines_close(
     accepted: Accepted, language: str, document: str, generated: str, after: str
 ) -> None:

@@ -29,6 +29,36 @@ CASES: list[Case] = [
     ("org", "* TODO Call *‸* about it", "code* and =verbatim=.\n", "* TODO Call *code* about it"),
     ("markdown", "| ‸ | two |\n", "three | four |\n", "| three | two |\n"),
     ("javascript", "f(‸) + g(x);", "a) + h(b)\n", "f(a) + g(x);"),
+    ("markdown", "A note[^‸] and `code`.\n", "1] and a list[^2]\n", "A note[^1] and `code`.\n"),
+    (
+        "restructuredtext",
+        "See `it <‸>`_ or **that**.\n",
+        "https://a.b/>`_ for `c\n",
+        "See `it <https://a.b/>`_ or **that**.\n",
+    ),
+    (
+        "latex",
+        "so $f(‸) = 1$, \\emph{always}.\n",
+        "x) = 2$ and \\frac{1}{\n",
+        "so $f(x) = 1$, \\emph{always}.\n",
+    ),
+    ("python", "# see (‸) and the like\n", "the docs (a)) for more\n", "# see (the docs (a)) and the like\n"),
+    # The cell of a table.
+    ("latex", "a & ‸ & c \\\\\n", "b \\\\ \\hline\n", "a & b & c \\\\\n"),
+    ("latex", "a & ‸ \\\\ \\hline\n", "b \\& c & d \\\\\n", "a & b \\& c \\\\ \\hline\n"),
+    # The lines below on the cursor's line.
+    (
+        "sql",
+        "SELECT a, ‸\nFROM users u\nWHERE u.b LIKE 'O%';\n",
+        "c FROM users u WHERE u.b LIKE 'O%';\n",
+        "SELECT a, c\nFROM users u\nWHERE u.b LIKE 'O%';\n",
+    ),
+    (
+        "javascript",
+        "load(‸)\n  .then(show)\n  .catch(fail);\n",
+        "a).then(show).catch(fail);\n",
+        "load(a)\n  .then(show)\n  .catch(fail);\n",
+    ),
     # What only closes goes on: its end may be written again.
     ("typescriptreact", "return <p>Hello, {a.‸}</p>;", "b}!</p>;\n", "return <p>Hello, {a.b}!</p>;"),
     # The rest again, without its first mark.
@@ -37,6 +67,12 @@ CASES: list[Case] = [
         "Costs $‸$ per run, see [here](a.md)",
         "5 per run, see [here](a.md)\n",
         "Costs $5$ per run, see [here](a.md)",
+    ),
+    (
+        "markdown",
+        "An ~~‸~~, <kbd>Ctrl</kbd>.\n",
+        ", <kbd>Ctrl</kbd>. | Name |\n",
+        "An ~~~~, <kbd>Ctrl</kbd>.\n",
     ),
     # Marks that the cursor is between already.
     ("markdown", "- It's *‸*\n", "*not** here.\n", "- It's *not*\n"),

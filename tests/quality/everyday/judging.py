@@ -198,7 +198,7 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
 
 
 def _num_open(case: CursorCase, text: str, first: str, last: str) -> int:
-    """Number of delimiters left open; without its opening mark in the document, a mark is an arrow or brackets."""
+    """Number of delimiters left open; one without an opening mark in the document is an arrow or the like."""
     if first in ("{{", "<!--") and first not in case.prefix + case.truth + case.suffix + text:
         return 0
     return text.count(first) - text.count(last)
