@@ -138,6 +138,11 @@ class Language:
         return self.blocks == "text"
 
     @property
+    def is_marked(self) -> bool:
+        """Whether signs such as `*` and `$` mark its text."""
+        return self.is_text or self.has_fences
+
+    @property
     def has_directives(self) -> bool:
         """Whether a line that begins with `#` may be one of the preprocessor's."""
         return not any(pair.mark == "#" for pair in self.pairs)

@@ -134,7 +134,7 @@ def _before_circle(region: CursorRegion, reading: Reading, start: int, period: i
     text = reading.text
     comments = [e for e in reading.events if e.kind == "open" and e.entry and e.entry.is_comment]
     opened = max((event.start for event in comments if event.start <= start), default=-1)
-    is_prose = opened >= 0 or region.language.is_text or region.language.has_fences
+    is_prose = opened >= 0 or region.language.is_marked
     if is_prose and not _WORD.search(text[start : start + period]):
         is_bare = opened >= 0 and not _WORD.search(text[opened:start])
         return len(text[: opened if is_bare else start].rstrip())

@@ -84,8 +84,7 @@ def without_doubled_mark(region: CursorRegion, text: str) -> str:
     """Return the text without a mark of prose that the cursor is already between: `*` and then `*not**`."""
     mark = region.line_prefix[-1:]
     is_between = mark and mark in _SYMMETRIC and region.line_suffix.startswith(mark)
-    is_prose = region.language.is_text or region.language.has_fences
-    is_doubled = is_between and is_prose and text.startswith(mark)
+    is_doubled = is_between and region.language.is_marked and text.startswith(mark)
     return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
 

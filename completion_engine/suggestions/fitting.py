@@ -242,7 +242,7 @@ def _end_in_prose(region: CursorRegion, text: str) -> int:
     -1 if there is no such mark, or the text does not close it.
     """
     rest = region.line_suffix.lstrip()
-    if not _WORD.search(rest) or "\n" in text or not (is_prose(region) or region.language.is_text):
+    if not _WORD.search(rest) or "\n" in text or not (is_prose(region) or region.language.is_marked):
         return -1
     if rest[0] in _SYMMETRIC and rest[0] in open_marks(region):
         return _closing_mark(text, rest[0])

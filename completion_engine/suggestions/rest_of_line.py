@@ -127,7 +127,7 @@ def _marks_of(region: CursorRegion) -> re.Pattern[str]:
     `*`, `_` and `$` are such marks in prose only. In strings and comments of code they belong to names,
     patterns and formulas.
     """
-    return _PROSE if region.language.is_text and region.inside is None else _TEXT
+    return _PROSE if region.language.is_marked and region.inside is None else _TEXT
 
 
 def prose_start(region: CursorRegion) -> str:
