@@ -191,7 +191,7 @@ def _fitting(rules: StopRules, text: str) -> str:
     """Return the longest prefix of the text that fits the rest of the line; empty if none does."""
     region = rules.region
     if not region.cursor.has_rest_of_line:
-        return _before_separator(region, text)
+        return _before_extra_closing(region, _before_separator(region, text))
     text = _before_line_end(region, _within_slot(region, text))
     if _fits(rules, text):
         return text
@@ -301,6 +301,20 @@ def _before_separator(region: CursorRegion, text: str) -> str:
         start = event.entry.start if event.kind == "close" and event.entry else 0
         if 0 < region.closed.get(start, 0) <= len(region.line_suffix):
             return text[: event.end]
+    return text
+
+
+def _before_extra_closing(region: CursorRegion, text: str) -> str:
+    """The text up to the last closing mark that leaves the line no less balanced than it was.
+
+    A text may close all that the rest closes, and lack a separator between: `) }` where `); }` stands.
+    """
+    if "\n" in text or not region.line_suffix.strip():
+        return text
+    ends = [event.end for event in region.read(text).events if event.kind == "close"]
+    for end in (len(text), *reversed(ends)):
+        if imbalance(region, text[:end], num_covered(region, text[:end])) <= imbalance(region, "", 0):
+            return text[:end]
     return text
 
 

@@ -177,7 +177,7 @@ def _repeats_head(
         line = (region.line_prefix + text[:start]).rpartition("\n")[2]
         if not (is_line and line.strip()):
             keep = start if region.after.lstrip().startswith(head) else len(text[:start].rstrip())
-            keep = keep if is_line or _WORD.search(text[:keep]) else 0
+            keep = keep if text[:keep].strip(_PUNCTUATION) else 0
             return Fire(start + len(head), keep, "repeats-suffix")
         start = text.find(head, start + 1)
     return None

@@ -74,6 +74,15 @@ CASES: list[Case] = [
         ", <kbd>Ctrl</kbd>. | Name |\n",
         "An ~~~~, <kbd>Ctrl</kbd>.\n",
     ),
+    ("handlebars", "<li>{{{‸}}}</li>{{/each}}\n", "a}}</li>{{/each}}\n", "<li>{{{a}}}</li>{{/each}}\n"),
+    (
+        "sql",
+        "SELECT COUNT(‸) FROM users WHERE a\n",
+        "*) FROM users WHERE a\n",
+        "SELECT COUNT(*) FROM users WHERE a\n",
+    ),
+    # All closing marks without the separator between them.
+    ("javascript", "if (a) { f(‸); }\n", "b) }\n", "if (a) { f(b); }\n"),
     # Marks that the cursor is between already.
     ("markdown", "- It's *‸*\n", "*not** here.\n", "- It's *not*\n"),
     # The end of a line, and of a statement, in its middle.
