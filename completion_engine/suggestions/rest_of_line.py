@@ -18,7 +18,8 @@ _LONG_REST = 8  # characters that a text does not end with by chance
 _SEPARATORS = ";,:"
 _ANGLES = r"<(?![\s=])|(?<![\s=-])>"
 _CODE = re.compile(_ANGLES)
-_QUOTED = rf"\\[^\n]|[()\[\]{{}}\"]|`+|(?<!\w)'|'(?!\w)|{_ANGLES}"
+_NESTED = re.compile(rf"\\[^\n]|[()\[\]{{}}]|{_ANGLES}")
+_QUOTED = rf"\"|`+|(?<!\w)'|'(?!\w)|{_NESTED.pattern}"
 _TEXT = re.compile(_QUOTED)
 _EMPHASIS = r"\*{1,3}+(?!\s)|(?<=\S)\*{1,3}+|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)|\$(?!\s)|(?<!\s)\$"
 _PROSE = re.compile(f"{_EMPHASIS}|{_QUOTED}")
@@ -107,7 +108,9 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     start = prose_start(region)
     waiting: set[str] = set()
     closes_nothing = num_before = 0
-    marks = _marks_of(region)
+    # The scan knows where a string ends, so that quotes in it need no partner.
+    is_string = region.inside is not None and not region.inside.is_comment
+    marks = _NESTED if is_string else _marks_of(region)
     for found in chain(marks.finditer(start), marks.finditer(start + text, len(start))):
         region.num_marks_read += 1
         closes_nothing += _closes_nothing(found[0], opened, waiting)
