@@ -123,7 +123,7 @@ class Language:
     leading: re.Pattern[str] | None = None
     clauses: frozenset[str] = frozenset()
     closers: frozenset[str] = frozenset()
-    line: re.Pattern[str] | None = None  # what a line begins with, unless a bracket or text is open
+    line: re.Pattern[str] | None = None  # the beginning of a line in which no bracket or text is open
     label: re.Pattern[str] = NEVER  # a line up to a closing bracket that closes nothing: a shell pattern
     word_marks: str = "_"
     has_fences: bool = False  # a line of three backticks may stand in it

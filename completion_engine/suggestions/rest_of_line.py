@@ -14,7 +14,7 @@ from completion_engine.languages.scanner import Event, Open, Stack, scan
 from completion_engine.suggestions.regions import CursorRegion
 
 MIN_OVERLAP = 3
-_LONG_REST = 8  # characters that a text does not end with by chance
+_LONG_REST = 8  # characters; a text that ends with as many repeats them
 _SEPARATORS = ";,:"
 _ANGLES = r"<(?![\s=])|(?<![\s=-])>"
 _CODE = re.compile(_ANGLES)
