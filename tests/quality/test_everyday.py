@@ -51,6 +51,12 @@ def test_each_rule_notices_its_fault(case: CursorCase, accepted: Accepted, fault
     ("case", "accepted"),
     [
         (CursorCase("random", "makefile", "a.mk", "a:\n\t", "echo $$x", "\n"), Accepted("echo $x")),
+        (CursorCase("random", "makefile", "a.mk", "A = $(wildcard ", "b/*.c", ")\n"), Accepted("*.c")),
+        (
+            CursorCase("random", "markdown", "a.md", "```\n", "A --> B", "\n```\n"),
+            Accepted("A --> B\nB --> C"),
+        ),
+        (CursorCase("random", "org", "a.org", "f = ", "r ** 2", "\n"), Accepted("3 * r")),
         (CursorCase("random", "plaintext", "a.txt", "a. i", "tem A. b)", "\n"), Accepted("tem A. b")),
         (CursorCase("random", "c", "a.c", "", 'f("x");', "\n"), Accepted('f("a) f(x)");')),
         (CursorCase("random", "scheme", "a.scm", ";; a\n", ";; b", "\n;;\n"), Accepted(";;\n;; b")),

@@ -48,6 +48,7 @@ _TAGGED = frozenset(
 )
 _OPEN_TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?<!/)>")
 _CLOSE_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
+_WITH_GLOBS = frozenset({"makefile", "shellscript", "dockerfile", "yaml"})  # `/*` is no comment in them
 _PACK = "tree_sitter_language_pack"
 _VOID_TAGS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source"})
 
@@ -200,6 +201,8 @@ def _net(case: CursorCase, text: str) -> tuple[int, ...]:
 def _num_open(case: CursorCase, text: str, first: str, last: str) -> int:
     """Number of delimiters left open; one without an opening mark in the document is an arrow or the like."""
     if first in ("{{", "<!--") and first not in case.prefix + case.truth + case.suffix + text:
+        return 0
+    if first == "/*" and case.language in _WITH_GLOBS:
         return 0
     return text.count(first) - text.count(last)
 
