@@ -15,7 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from completion_engine.languages.scanner import scan, text_at
+from completion_engine.languages.open_marks import text_at
+from completion_engine.languages.scanner import scan
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, Forecast

@@ -9,7 +9,6 @@ from completion_engine.languages.syntax import (
     ESCAPED,
     NEVER,
     Language,
-    Markup,
     Pair,
     block_comment,
     code_in,
@@ -34,17 +33,7 @@ _EXPRESSION_BEFORE = re.compile(
     r"(?:\A|[(,=:\[!&|?{};+\-*%~^\n]|=>|<[ \t]+|\b(?:return|typeof|case|in|of|and|or|not|if|unless|when))"
     r"[ \t]*\Z"
 )
-_ELEMENT_BEFORE = re.compile(r"(?:\A|[(,=:\[&|?{]|=>|\b(?:return|case|default|yield|await|else))\s*\Z")
-_TRIPLE = long_string('"""')
-_ARGUMENTS = r"\((?:[^()`]|\((?:[^()`]|\([^()`]*+\))*+\))*+\)"
-_TYPES = r"(?:<(?:[^<>`]|<[^<>`]*+>)*+>)?"
-# Languages of templates, by the tag or comment before the backtick.
-_TAGS = re.compile(
-    rf"(?:(?<!\w)|/\*[ ]?)(?:(?P<css>styled(?:\.\w++|{_ARGUMENTS})(?:\.\w++{_TYPES}{_ARGUMENTS})*+"
-    r"|css|keyframes|createGlobalStyle|injectGlobal)|(?P<html>html|HTML|svg)"
-    r"|(?P<graphql>gql|graphql|GraphQL)|(?P<sql>sql|SQL|\$(?:query|execute)Raw))"
-    rf"(?:{_TYPES}|[ ]?\*/[ ]?)\Z"
-)
+TRIPLE = long_string('"""')
 
 
 def regex(inner: tuple[Pair, ...] = ()) -> Pair:
@@ -67,14 +56,6 @@ def bars(before: str) -> Pair:
     return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
 
 
-def _templates(code: str) -> tuple[Pair, ...]:
-    """Template strings; `code` is the language of what stands in `${}`. A tag may name that of the text."""
-    plain = long_string("`", inner=(DOLLAR_BRACE,))
-    opens = r"(?:(?<=[\w)>/])|(?<=/ ))`"
-    tagged = replace(region("`", opens, "`", "<lang>", is_template=True), first="`")
-    return replace(tagged, inner=(code_in("${", "}", code),), named_above=_TAGS, otherwise=plain), plain
-
-
 C_LIKE = Language(
     pairs=(*SLASHES, *PLAIN_STRINGS),
     opener=re.compile(r"(?:^\s*(?:case\b.*|default\s*|public|private|protected|[A-Za-z_]\w*)):$"),
@@ -87,24 +68,7 @@ C_LIKE = Language(
 )
 _CPP_RAW = string('R"', opens=r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', closes_as=r"\)<tag>\"", is_multiline=True)
 CPP = replace(C_LIKE, pairs=(*SLASHES, replace(_CPP_RAW, escapes=()), *PLAIN_STRINGS))
-JAVASCRIPT = replace(
-    C_LIKE,
-    pairs=(
-        *SLASHES,
-        *PLAIN_STRINGS,
-        *_templates("typescript"),
-        regex(),
-    ),
-    skipped=(),
-    word_marks="_$",
-)
-_JSX_TAG = Pair(
-    "<", r"<(?!\w+\s*(?:,|extends\b))(?P<tag>[A-Za-z_$][\w$.:-]*|(?=>))", kind="tag", before=_ELEMENT_BEFORE
-)
-JSX = replace(
-    JAVASCRIPT, pairs=(*JAVASCRIPT.pairs, _JSX_TAG), markup=Markup(braces="", is_nested_in_code=True)
-)
-JAVA = replace(C_LIKE, pairs=(*SLASHES, _TRIPLE, *PLAIN_STRINGS), skipped=())
+JAVA = replace(C_LIKE, pairs=(*SLASHES, TRIPLE, *PLAIN_STRINGS), skipped=())
 KOTLIN = replace(
     JAVA,
     pairs=(
@@ -192,7 +156,7 @@ CSHARP = replace(
     pairs=(
         *SLASHES,
         long_string('"""', opens=r'(?<=\$)"""', inner=(code_in("{", "}"),), escapes=(), first='"'),
-        _TRIPLE,
+        TRIPLE,
         string(
             '@"',
             '"',
@@ -225,23 +189,6 @@ PHP_CODE = replace(
     word_marks="_$",
     ends=r"\?>",
 )
-CSS = Language(
-    pairs=(block_comment("/*", "*/"), *PLAIN_STRINGS),
-    unfinished=re.compile(r"[,:>+~\\]$"),
-    word_marks="_-",
-)
-SCSS = replace(CSS, pairs=(*SLASHES, *PLAIN_STRINGS), skipped=("://",), word_marks="_-$@")
-JSON = replace(CSS, pairs=(string('"'),), unfinished=re.compile(r":$"))
-JSONC = replace(JSON, pairs=(*SLASHES, string('"')))
-JSONNET = replace(
-    C_LIKE,
-    pairs=(
-        *SLASHES,
-        line_comment("#"),
-        Pair("|||", r"\|\|\|-?(?=\n)", r"^[ \t]*\|\|\|", is_multiline=True),
-        *PLAIN_STRINGS,
-    ),
-)
 SQL = replace(
     C_LIKE,
     marks_blocks=False,
@@ -263,40 +210,6 @@ LISP = Language(
     pairs=(line_comment(";"), block_comment("#|", "|#"), long_string('"')),
     skipped=(r"#?\\[^\n]",),
     word_marks="_-*+!?<>=/",
-)
-HCL = replace(
-    C_LIKE,
-    pairs=(
-        *SLASHES,
-        line_comment("#"),
-        heredoc(
-            r"<<[-~]?(?P<tag>[A-Za-z_]\w*)(?=\n)", r"^[ \t]*<tag>(?=\n)", code_in("${", "}", "terraform")
-        ),
-        string('"', inner=(DOLLAR_BRACE,)),
-    ),
-    leading=None,
-    skipped=(),
-)
-BICEP = replace(
-    C_LIKE,
-    pairs=(*SLASHES, long_string("'''", escapes=()), string("'", inner=(DOLLAR_BRACE,))),
-    leading=None,
-)
-NIX = replace(
-    C_LIKE,
-    marks_blocks=False,
-    pairs=(
-        line_comment("#"),
-        block_comment("/*", "*/"),
-        long_string("''", inner=(DOLLAR_BRACE,), escapes=(r"''[$'\\]",)),
-        long_string('"', inner=(DOLLAR_BRACE,)),
-    ),
-    skipped=(APOSTROPHE,),
-    word_marks="_-'",
-)
-CONFIG = replace(CSS, pairs=(line_comment("#", r"(?<!\S)#"), *PLAIN_STRINGS), skipped=(APOSTROPHE,))
-GRAPHQL = replace(
-    C_LIKE, pairs=(line_comment("#"), _TRIPLE, string('"')), leading=None, opener=NEVER, skipped=()
 )
 POWERSHELL = replace(
     C_LIKE,
@@ -325,10 +238,34 @@ R = replace(
     word_marks="_.",
     unfinished=re.compile(r"(?:[-+*/,=~|&<]|%\w*%|\|>|%>%)$"),
 )
+PERL = Language(
+    blocks="brace",
+    pairs=(
+        Pair("=", r"^=[a-z]\w*", r"^=cut\b[^\n]*", "comment", is_multiline=True),
+        line_comment("#", r"(?<![$\w{\\])#"),
+        heredoc(r"<<[~-]?[\"']?(?P<tag>[A-Z_]\w*)[\"']?", r"^[ \t]*<tag>(?=\n)"),
+        *(
+            Pair("q", rf"(?<![\w$@%&>-])q[qwrx]?[ \t]*\{o}", f"\\{c}", escapes=ESCAPED, is_multiline=True)
+            for o, c in ("()", "[]", "{}", "<>", "||", "//", "!!")
+        ),
+        string("s/", "/", opens=r"(?<![\w$@%&>{-])[stym]r?/"),
+        long_string('"'),
+        long_string("'"),
+        argument_regex(),
+        regex(),
+    ),
+    skipped=(
+        r"(?<![\w$@%&>{-])[sty]r?/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/",
+        r"(?<=\w)'(?=\w)",
+        r"\$['\"#]",
+    ),
+    unfinished=re.compile(r"(?:[-+*/&|=<>.,?:]|\b(?:and|or|not))$"),
+    leading=re.compile(r"[.?:&|]|->|(?:else|elsif|or|and|if|unless)\b"),
+    clauses=frozenset({"else", "elsif"}),
+    word_marks="_$",
+)
 
 BY_IDENTIFIER: dict[str, Language] = {
-    **dict.fromkeys(("javascript", "javascriptreact", "typescriptreact", "qml"), JSX),
-    "typescript": JAVASCRIPT,
     **dict.fromkeys(("c", "objective-c", "objective-cpp", "v"), C_LIKE),
     **dict.fromkeys(("yacc", "openscad"), replace(C_LIKE, marks_blocks=False)),
     **dict.fromkeys(("cpp", "cuda-cpp", "glsl", "hlsl", "wgsl", "shaderlab", "odin", "kdl", "ron"), CPP),
@@ -336,13 +273,7 @@ BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("proto", "prisma", "dot", "gomod"), replace(JAVA, leading=None)),
     "kotlin": KOTLIN,
     "scala": SCALA,
-    **dict.fromkeys(("terraform", "hcl"), HCL),
-    "bicep": BICEP,
-    **dict.fromkeys(("scss", "less", "stylus"), SCSS),
-    **dict.fromkeys(("json", "jsonl"), JSON),
-    **dict.fromkeys(("jsonc", "json5", "hocon"), JSONC),
     **dict.fromkeys(("clojure", "lisp", "scheme", "racket", "wat"), LISP),
-    **dict.fromkeys(("nginx", "apacheconf", "puppet", "jq", "awk"), CONFIG),
     **dict.fromkeys(("go", "templ"), GO),
     "groovy": GROOVY,
     "dart": DART,
@@ -351,12 +282,9 @@ BY_IDENTIFIER: dict[str, Language] = {
     "rust": RUST,
     "zig": ZIG,
     "csharp": CSHARP,
-    "css": CSS,
-    "jsonnet": JSONNET,
     "sql": SQL,
-    "nix": NIX,
-    "graphql": GRAPHQL,
     "powershell": POWERSHELL,
     "r": R,
+    **dict.fromkeys(("perl", "raku"), PERL),
     "php-code": PHP_CODE,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion_engine.languages.braces import JSX
 from completion_engine.languages.syntax import Language, Markup, Pair, block_comment, line_comment, region
 from completion_engine.languages.texts import FRONT_MATTER
+from completion_engine.languages.web import JSX
 
 _VOID = frozenset(
     [

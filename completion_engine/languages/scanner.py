@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 from completion_engine.languages.marks import Action, Mode
-from completion_engine.languages.modes import mode_of, raw_element, reach_of
+from completion_engine.languages.modes import mode_of, raw_element
+from completion_engine.languages.open_marks import (
+    MAX_SKIPPED,
+    Event,
+    Open,
+    Stack,
+    close_bracket,
+    cut_stack,
+    index_in,
+    language_at,
+    text_at,
+)
+from completion_engine.languages.parts import OpenParts
 from completion_engine.languages.syntax import Markup, Pair
 from completion_engine.languages.table import identifier_of, language_of
 
-CLOSING = frozenset(")]}")
-_MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
 _MAX_OPEN = 100  # the least number of recently opened entries that are kept
 _MAX_REGIONS = 8  # parts in other languages that stand in each other
 _MAX_TAG_CHARS = 80
@@ -28,63 +37,6 @@ _NAMED_BY_TAG = frozenset({
     "css", "graphql", "html", "javascript", "json", "lua", "markdown", "perl", "php-code", "python", "ruby",
     "shellscript", "sql", "toml", "xml", "yaml",
 })  # fmt: skip
-
-
-class Open(NamedTuple):
-    """Something not yet closed: `mark` opened it at `start`. Offsets before the scanned text are negative.
-
-    `language` is that of what stands inside. `tag` is what its end repeats: a word, a name. A part that
-    `is_pending` begins with the next line.
-    """
-
-    mark: str
-    start: int
-    pair: Pair
-    language: str
-    tag: str = ""
-    is_pending: bool = False
-
-    @property
-    def is_bracket(self) -> bool:
-        """Whether this is a bracket, a tag, or an element that is an expression: code goes on in it."""
-        return self.pair.is_code
-
-    @property
-    def is_text(self) -> bool:
-        """Whether this is a string or comment."""
-        return self.pair.is_text
-
-    @property
-    def is_comment(self) -> bool:
-        """Whether this is a comment."""
-        return self.pair.kind == "comment"
-
-    @property
-    def is_lasting_text(self) -> bool:
-        """Whether this is a string or comment that may run over line ends."""
-        return self.pair.is_text and self.pair.is_multiline
-
-    @property
-    def is_element(self) -> bool:
-        """Whether this is an element, after its opening tag."""
-        return self.pair.kind in ("element", "nested-element")
-
-
-class Event(NamedTuple):
-    """`open`, `close` (of `entry`), `unmatched` closing mark or `newline` at `text[start:end]`.
-
-    At a newline `entry` is the string or comment that the newline stands in, whether it ends there or not.
-    `num_dropped` brackets were still open in what the event closed.
-    """
-
-    kind: Literal["open", "close", "unmatched", "newline"]
-    start: int
-    end: int
-    entry: Open | None = None
-    num_dropped: int = 0
-
-
-Stack = list[Open]
 
 
 def scan(  # noqa: PLR0913 - two independent shortcuts
@@ -104,24 +56,6 @@ def scan(  # noqa: PLR0913 - two independent shortcuts
     return _Scan(language, text, stack, before, is_quick=is_quick, skips_leaves=skips_leaves).events()
 
 
-def text_at(stack: Stack) -> Open | None:
-    """The string or comment that the end of a scan stands in."""
-    return stack[-1] if stack and stack[-1].pair.is_text else None
-
-
-def language_at(stack: Stack, language: str) -> str:
-    """The language at the end of a scan of a document in `language`."""
-    for entry in reversed(stack):
-        if not entry.is_pending:
-            return entry.language
-    return language
-
-
-def num_brackets(stack: Stack) -> int:
-    """Number of open brackets, without strings and comments."""
-    return sum(entry.pair.is_code for entry in stack)
-
-
 class _Scan:
     def __init__(  # noqa: PLR0913 - as `scan`
         self, language: str, text: str, stack: Stack, before: str, *, is_quick: bool, skips_leaves: bool
@@ -134,7 +68,7 @@ class _Scan:
         self.stack = stack
         self.is_quick = is_quick
         self.skips_leaves = skips_leaves
-        self.regions = _Regions(self.text, self.shift, stack)
+        self.regions = OpenParts(self.text, self.shift, stack)
         self.num_pending = sum(entry.is_pending for entry in stack)
 
     def events(self) -> Iterator[Event]:
@@ -256,9 +190,9 @@ class _Scan:
             yield close_bracket("}", brace - self.shift, self.stack)
             return
         entry, start, end = self.regions.end()
-        index = _index_of(entry, self.stack)
+        index = index_in(entry, self.stack)
         if index >= 0:
-            num_dropped = _cut(self.stack, index)
+            num_dropped = cut_stack(self.stack, index)
             self.position = max(self.position, end)
         self.regions.forget(entry, self.position)
         if index >= 0:
@@ -279,7 +213,7 @@ class _Scan:
                 pending.append(entry)
             elif entry.pair.ends_with_line and not (is_continued and entry.pair.kind == "string"):
                 keep = index
-        num_dropped = _cut(stack, keep)
+        num_dropped = cut_stack(stack, keep)
         if pending:
             stack[index:] = [entry for entry in stack[index:] if not entry.is_pending]
             self.num_pending = 0
@@ -297,7 +231,7 @@ class _Scan:
         elif action is Action.ENDS:
             entry = next((entry for entry in reversed(self.stack) if entry.pair.kind == "region"), None)
             if entry is not None:
-                num_dropped = _cut(self.stack, _index_of(entry, self.stack))
+                num_dropped = cut_stack(self.stack, index_in(entry, self.stack))
                 self.regions.forget(entry, self.position)
                 yield Event("close", start, end, entry, num_dropped)
         else:
@@ -328,99 +262,10 @@ class _Scan:
         return Event("open", end, end, entry)
 
     def _end_tag(self, name: str, start: int, end: int) -> Event:
-        for depth in range(len(self.stack) - 1, max(-1, len(self.stack) - 1 - _MAX_SKIPPED), -1):
+        for depth in range(len(self.stack) - 1, max(-1, len(self.stack) - 1 - MAX_SKIPPED), -1):
             entry = self.stack[depth]
             if not entry.is_element:
                 break
             if entry.tag.lower() == name.lower():
-                return Event("close", start, end, entry, _cut(self.stack, depth) - entry.is_bracket)
+                return Event("close", start, end, entry, cut_stack(self.stack, depth) - entry.is_bracket)
         return Event("unmatched", start, end)
-
-
-class _Regions:
-    """Where the parts in other languages that are open end, whatever is open in them.
-
-    `limit` is how far the scan may go before the first of them ends, which is `ending`. Without one it ends
-    before what may become an end as more text arrives. `templates` may open anywhere in the innermost part.
-    """
-
-    def __init__(self, text: str, shift: int, stack: Stack) -> None:
-        self.text = text
-        self.limit = len(text)
-        self.ending: Open | None = None
-        self.templates: tuple[Pair, ...] = ()
-        self._spans: list[tuple[Open, int, int]] = []
-        self._known: dict[tuple[Pair, str], tuple[int, int, int]] = {}
-        for entry in stack:
-            if entry.pair.kind == "region" and not entry.is_pending:
-                self.begin(entry, max(0, entry.start + shift + len(entry.mark)))
-
-    def __len__(self) -> int:
-        return len(self._spans)
-
-    def begin(self, entry: Open, position: int) -> None:
-        """A part begins at a position of the text."""
-        self._put(entry, *self._end_of(entry, position))
-
-    def end(self) -> tuple[Open, int, int]:
-        """The part that ends first, with the span of what ends it."""
-        return min((span for span in self._spans[::-1] if span[2] >= 0), key=lambda span: span[1])
-
-    def forget(self, ended: Open, position: int) -> None:
-        """Forget a part and those within it; ends that lie before `position` ended another."""
-        del self._spans[next(at for at, span in enumerate(self._spans) if span[0] is ended) :]
-        self.search_again(position)
-
-    def search_again(self, position: int) -> None:
-        """Search for the ends that are known to lie before `position`, from there on."""
-        kept, self._spans = self._spans, []
-        self.limit, self.ending, self.templates = len(self.text), None, ()
-        for entry, start, end in kept:
-            if start < position or (end < 0 and start < self.limit):
-                self.begin(entry, position)
-            else:
-                self._put(entry, start, end)
-
-    def _put(self, entry: Open, start: int, end: int) -> None:
-        self._spans.append((entry, start, end))
-        self.templates = entry.pair.inner
-        if start < self.limit or (start == self.limit and end >= 0):
-            self.limit = start
-            self.ending = entry if end >= 0 else None
-
-    def _end_of(self, entry: Open, position: int) -> tuple[int, int]:
-        """The span of an entry's end within what it stands in; known spans are not searched again."""
-        key = entry.pair, entry.tag
-        start, end, limit = self._known.get(key, (-1, -1, -1))
-        if start < position or (end < 0 and limit < self.limit) or entry.pair.is_template:
-            start, end = reach_of(entry.pair, entry.tag).end_in(self.text, position, self.limit)
-            self._known[key] = start, end, self.limit
-        return (start, end) if start <= self.limit else (self.limit, -1)
-
-
-def close_bracket(found: str, start: int, stack: Stack) -> Event:
-    """Take the closing bracket `found` off the stack; an unmatched one drops what it skips, if anything."""
-    top = len(stack) - 1
-    while top >= 0 and stack[top].is_pending:
-        top -= 1
-    if top >= 0 and stack[top].pair.closing == found:
-        return Event("close", start, start + 1, stack.pop(top))
-    for depth in range(top, max(-1, top - _MAX_SKIPPED), -1):
-        kind = stack[depth].pair.kind
-        if kind != "bracket" and not (found == "}" and stack[depth].pair.is_code):
-            break
-        if stack[depth].pair.closing == found:
-            return Event("unmatched", start, start + 1, None, _cut(stack, depth))
-    return Event("unmatched", start, start + 1)
-
-
-def _index_of(entry: Open, stack: Stack) -> int:
-    """Return the index of an entry in a stack, near the end; -1 if it is missing."""
-    return next((at for at in range(len(stack) - 1, -1, -1) if stack[at] is entry), -1)
-
-
-def _cut(stack: Stack, size: int) -> int:
-    """Leave that many entries open, and pending ones; return the number of brackets that were closed."""
-    cut = stack[size:]
-    stack[size:] = [entry for entry in cut if entry.is_pending]
-    return num_brackets(cut)

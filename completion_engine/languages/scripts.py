@@ -14,9 +14,9 @@ from completion_engine.languages.braces import (
     bars,
     regex,
 )
+from completion_engine.languages.shells import DOLLAR_PAREN
 from completion_engine.languages.syntax import (
     ESCAPED,
-    NEVER,
     Language,
     Pair,
     block_comment,
@@ -30,7 +30,6 @@ from completion_engine.languages.syntax import (
 
 _BRACE = code_in("{", "}")
 _HASH_BRACE = code_in("#{", "}")
-_DOLLAR_PAREN = code_in("$(", ")")
 _END = frozenset({"end"})
 _IN_F_STRING = (*ESCAPED, r"\{\{")
 _IS_F_STRING = r"(?:(?<=[fFtT])|(?<=[fFtT][rR]))"
@@ -162,87 +161,6 @@ LUA = Language(
     clauses=frozenset({"else", "elseif"}),
     closers=frozenset({"end", "until"}),
 )
-_SHELL_HEREDOCS = (
-    heredoc(r"(?<!<)<<-?[ \t]*(?:['\"]|\\)(?P<tag>[A-Za-z_]\w*)['\"]?", r"^[ \t]*<tag>(?=\n)"),
-    heredoc(
-        r"(?<!<)<<-?(?:[ \t]*(?=[A-Z_])|(?=[a-z]))(?P<tag>[A-Za-z_]\w*)",
-        r"^[ \t]*<tag>(?=\n)",
-        code_in("$(", ")", "shellscript"),
-        code_in("${", "}", "shellscript"),
-    ),
-)
-SHELL = Language(
-    blocks="end",
-    pairs=(
-        line_comment("#", r"(?<![^\s;(|&])#"),
-        *_SHELL_HEREDOCS,
-        long_string('"', inner=(_DOLLAR_PAREN, code_in("${", "}"))),
-        string("'", opens=r"(?<=\$)'", is_multiline=True),
-        long_string("'", escapes=()),
-    ),
-    skipped=(r"\\.", r"(?<=\w)'(?=[a-z])"),
-    opener=re.compile(r"\b(?:do|then|else)$|\bin$|^\s*[^\s()]+\)$"),
-    label=re.compile(r"^\s*(?:;;\s*)?(?!(?:done|esac|fi|then|else|do)\))[^\s()]+\)$"),
-    unfinished=re.compile(r"(?:\\|\||&&)$"),
-    clauses=frozenset({"else", "elif"}),
-    closers=frozenset({"fi", "done", "esac", ";;"}),
-    word_marks="_-",
-)
-DOCKERFILE = replace(
-    SHELL,
-    blocks="brace",
-    label=NEVER,
-    pairs=(
-        region(
-            "RUN <<",
-            r"^[ \t]*RUN[ \t]+(?:--\S+[ \t]+)*<<-?['\"]?(?P<tag>[A-Za-z_]\w*)['\"]?[ \t]*(?=\n)",
-            r"^[ \t]*<tag>(?=\n)",
-            "shellscript",
-            begins_below=True,
-        ),
-        *SHELL.pairs,
-    ),
-)
-_LINE_STRINGS = (string('"', inner=(_DOLLAR_PAREN,)), string("'"))
-MAKEFILE = replace(
-    SHELL,
-    blocks="brace",
-    pairs=(line_comment("#", r"(?<![^\s])#"), *_LINE_STRINGS),
-    label=NEVER,
-    opener=re.compile(r"^[^\s#:=][^#:=]*::?(?![:=])[^=]*$"),
-    closers=frozenset({"endif", "endef"}),
-    has_fixed_indents=True,
-)
-JUST = replace(MAKEFILE, has_fixed_indents=False)
-PERL = replace(
-    RUBY,
-    blocks="brace",
-    pairs=(
-        Pair("=", r"^=[a-z]\w*", r"^=cut\b[^\n]*", "comment", is_multiline=True),
-        line_comment("#", r"(?<![$\w{\\])#"),
-        heredoc(r"<<[~-]?[\"']?(?P<tag>[A-Z_]\w*)[\"']?", r"^[ \t]*<tag>(?=\n)"),
-        *(
-            Pair("q", rf"(?<![\w$@%&>-])q[qwrx]?[ \t]*\{o}", f"\\{c}", escapes=ESCAPED, is_multiline=True)
-            for o, c in ("()", "[]", "{}", "<>", "||", "//", "!!")
-        ),
-        string("s/", "/", opens=r"(?<![\w$@%&>{-])[stym]r?/"),
-        long_string('"'),
-        long_string("'"),
-        argument_regex(),
-        regex(),
-    ),
-    skipped=(
-        r"(?<![\w$@%&>{-])[sty]r?/(?:[^/\\\n]|\\.)*/(?:[^/\\\n]|\\.)*/",
-        r"(?<=\w)'(?=\w)",
-        r"\$['\"#]",
-    ),
-    opener=re.compile(r"(?!)"),
-    unfinished=re.compile(r"(?:[-+*/&|=<>.,?:]|\b(?:and|or|not))$"),
-    leading=re.compile(r"[.?:&|]|->|(?:else|elsif|or|and|if|unless)\b"),
-    clauses=frozenset({"else", "elsif"}),
-    closers=frozenset(),
-    word_marks="_$",
-)
 _END_OPENER = re.compile(
     r"^\s*(?:function|if|for|while|try|catch|switch|case|otherwise|let|struct|module|macro|begin|quote|else|elseif)\b"
     r"(?!.*\bend;?$)|\b(?:do|then|begin)(?:\s+\w+)?$",
@@ -253,10 +171,10 @@ JULIA = replace(
     pairs=(
         block_comment("#=", "=#"),
         line_comment("#"),
-        long_string("```", inner=(_DOLLAR_PAREN,)),
-        long_string('"""', inner=(_DOLLAR_PAREN,)),
-        long_string('"', inner=(_DOLLAR_PAREN,)),
-        string("`", inner=(_DOLLAR_PAREN,)),
+        long_string("```", inner=(DOLLAR_PAREN,)),
+        long_string('"""', inner=(DOLLAR_PAREN,)),
+        long_string('"', inner=(DOLLAR_PAREN,)),
+        string("`", inner=(DOLLAR_PAREN,)),
     ),
     skipped=NO_CHAR,
     opener=_END_OPENER,
@@ -324,38 +242,6 @@ VIM = replace(
     unfinished=re.compile(r"\\$"),
     closers=frozenset({"endif", "endfunction", "endfor", "endwhile", "endtry"}),
 )
-CMAKE = replace(
-    JULIA,
-    pairs=(
-        Pair("#[[", r"#\[(?P<tag>=*)\[", r"\]<tag>\]", "comment", is_multiline=True),
-        line_comment("#"),
-        Pair("[[", r"\[(?P<tag>=*)\[", r"\]<tag>\]", is_multiline=True),
-        long_string('"'),
-    ),
-    brackets="(){}",
-    skipped=(r"\\.",),
-    opener=re.compile(r"^\s*(?:if|else|elseif|foreach|while|function|macro)\s*\(.*\)$", re.IGNORECASE),
-    unfinished=re.compile(r"(?!)"),
-    clauses=frozenset({"else", "elseif"}),
-    closers=frozenset({"endif", "endforeach", "endwhile", "endfunction", "endmacro"}),
-)
-FISH = replace(
-    SHELL,
-    pairs=(line_comment("#", r"(?<![^\s;(|&])#"), long_string('"', inner=(_DOLLAR_PAREN,)), long_string("'")),
-    opener=re.compile(r"^\s*(?:function|if|for|while|switch|case|begin|else)\b"),
-    closers=_END,
-)
-TCL = replace(SHELL, blocks="brace", pairs=(line_comment("#", r"^[ \t]*#|(?<=;)[ \t]*#"), long_string('"')))
-NUSHELL = replace(
-    SHELL, blocks="brace", pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'"))
-)
-BATCH = Language(
-    pairs=(
-        Pair("::", r"^[ \t]*(?:::|@?[rR][eE][mM]\b)", kind="comment", first=":@rR"),
-        string('"', escapes=()),
-    ),
-    brackets="()",
-)
 ASSEMBLY = Language(
     pairs=(
         block_comment("/*", "*/"),
@@ -368,47 +254,6 @@ ASSEMBLY = Language(
     closers=frozenset({"ret", "iret", "bx", "leave"}),
     skipped=NO_CHAR,
 )
-ERLANG = Language(
-    pairs=(line_comment("%"), long_string('"'), string("'")),
-    skipped=(r"\$\\?.",),
-    unfinished=re.compile(r"(?:->|[,;|=(\[{]|\b(?:of|when|begin|receive|try))$"),
-    blocks="end",
-    opener=re.compile(r"(?:->|\b(?:of|begin|receive|try))$"),
-    closers=frozenset({"end"}),
-)
-PROLOG = replace(
-    ERLANG,
-    pairs=(line_comment("%"), block_comment("/*", "*/"), string('"'), string("'")),
-    skipped=(r"(?<=0)'.",),
-)
-HASKELL = Language(
-    blocks="indent",
-    pairs=(block_comment("{-", "-}"), line_comment("--", r"--(?![!#$%&*+./<=>?@\\^|~:])"), string('"')),
-    skipped=NO_CHAR,
-    opener=re.compile(r"(?:=|->|<-|\b(?:where|do|of|let|then|else))$"),
-    unfinished=re.compile(r"(?:[-+*/=<>|&.$,]|\b(?:where|do|of|let|in|then|else))$"),
-    word_marks="_'",
-)
-ELM = replace(HASKELL, pairs=(*HASKELL.pairs[:2], long_string('"""'), string('"')))
-OCAML = Language(
-    pairs=(
-        block_comment("(*", "*)"),
-        Pair("{|", r"\{(?P<tag>[a-z_]*)\|", r"\|<tag>\}", is_multiline=True),
-        long_string('"'),
-    ),
-    skipped=(r"\(\*\)", *NO_CHAR),
-    unfinished=re.compile(r"(?:[-+*/=<>|&^@;,:]|->|\b(?:in|then|else|begin|struct|sig|with|of|do|fun))$"),
-    leading=re.compile(r"[|^@&]|(?:in|and|then|else|with|end|done)\b"),
-    clauses=frozenset({"and", "else"}),
-    closers=frozenset({"end", "done"}),
-    word_marks="_'",
-)
-FSHARP = replace(
-    OCAML,
-    blocks="indent",
-    pairs=(line_comment("//"), block_comment("(*", "*)"), long_string('"""'), long_string('"')),
-    opener=re.compile(r"(?:=|->|\b(?:with|then|else|do|try|finally))$"),
-)
 COBOL = Language(
     pairs=(line_comment("*>"), string('"', escapes=()), string("'", escapes=())),
     brackets="()",
@@ -417,20 +262,12 @@ COBOL = Language(
 
 BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("python", "cython", "starlark", "nim", "gdscript", "mojo", "meson"), PYTHON),
-    **dict.fromkeys(("shellscript", "m4"), SHELL),
     **dict.fromkeys(("ruby", "crystal"), RUBY),
-    **dict.fromkeys(("haskell", "idris", "lean"), HASKELL),
-    **dict.fromkeys(("elm", "purescript"), ELM),
-    **dict.fromkeys(("ocaml", "sml"), OCAML),
     **dict.fromkeys(("ada", "vhdl"), ADA),
     **dict.fromkeys(("asm", "llvm"), ASSEMBLY),
-    **dict.fromkeys(("perl", "raku"), PERL),
     "coffeescript": COFFEE,
     "elixir": ELIXIR,
     "lua": LUA,
-    "dockerfile": DOCKERFILE,
-    "makefile": MAKEFILE,
-    "just": JUST,
     "julia": JULIA,
     "matlab": MATLAB,
     "fortran": FORTRAN,
@@ -438,13 +275,5 @@ BY_IDENTIFIER: dict[str, Language] = {
     "systemverilog": VERILOG,
     "vb": VISUAL_BASIC,
     "viml": VIM,
-    "cmake": CMAKE,
-    "fish": FISH,
-    "tcl": TCL,
-    "nushell": NUSHELL,
-    "bat": BATCH,
-    "erlang": ERLANG,
-    "prolog": PROLOG,
-    "fsharp": FSHARP,
     "cobol": COBOL,
 }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from completion_engine.languages import braces, hosts, scripts, texts
+from completion_engine.languages import braces, configuration, functional, hosts, scripts, shells, texts, web
 from completion_engine.languages.identifiers import FILE_NAMES, canonical_language
 from completion_engine.languages.syntax import Language
 
 LANGUAGES: dict[str, Language] = {
     **braces.BY_IDENTIFIER,
+    **web.BY_IDENTIFIER,
+    **configuration.BY_IDENTIFIER,
     **scripts.BY_IDENTIFIER,
+    **shells.BY_IDENTIFIER,
+    **functional.BY_IDENTIFIER,
     **texts.BY_IDENTIFIER,
     **hosts.BY_IDENTIFIER,
 }

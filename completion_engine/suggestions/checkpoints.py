@@ -16,7 +16,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from completion_engine.languages.modes import raw_element
-from completion_engine.languages.scanner import Event, Open, Stack, scan
+from completion_engine.languages.open_marks import Event, Open, Stack
+from completion_engine.languages.scanner import scan
 from completion_engine.languages.syntax import Pair
 from completion_engine.languages.table import language_of
 from completion_engine.text_window import CursorContext

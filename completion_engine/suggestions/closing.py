@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from completion_engine.languages.modes import reach_of
-from completion_engine.languages.scanner import CLOSING, Event, Open, Stack, language_at, scan
+from completion_engine.languages.open_marks import CLOSING, Event, Open, Stack, language_at
+from completion_engine.languages.scanner import scan
 from completion_engine.suggestions.checkpoints import scan_lines
 from completion_engine.text_window import indent_width
 

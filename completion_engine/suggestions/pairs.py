@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 
-from completion_engine.languages.scanner import Event, Open, scan
+from completion_engine.languages.open_marks import Event, Open
+from completion_engine.languages.scanner import scan
 from completion_engine.languages.table import language_of
 from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.regions import CursorRegion, Reading

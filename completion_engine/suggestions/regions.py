@@ -13,15 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from completion_engine.languages.modes import reach_of
-from completion_engine.languages.scanner import (
-    Event,
-    Open,
-    Stack,
-    language_at,
-    num_brackets,
-    scan,
-    text_at,
-)
+from completion_engine.languages.open_marks import Event, Open, Stack, language_at, num_brackets, text_at
+from completion_engine.languages.scanner import scan
 from completion_engine.languages.table import identifier_of, language_of
 from completion_engine.request import Surroundings
 from completion_engine.suggestions.checkpoints import open_after_lines, open_before, tail_of

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from completion_engine.languages.scanner import Event, Open, Stack, scan
+from completion_engine.languages.open_marks import Event, Open, Stack
+from completion_engine.languages.scanner import scan
 from completion_engine.suggestions.regions import CursorRegion
 
 MIN_OVERLAP = 3

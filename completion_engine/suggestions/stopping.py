@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import cached_property
 
-from completion_engine.languages.scanner import CLOSING, Open
+from completion_engine.languages.open_marks import CLOSING, Open
 from completion_engine.suggestions.blocks import end_of_suggestion, leaves_language, mode_of
 from completion_engine.suggestions.circles import repeated_lines, repeated_text
 from completion_engine.suggestions.pairs import (

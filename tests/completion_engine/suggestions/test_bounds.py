@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from completion_engine.languages.scanner import Event, Stack, scan
+from completion_engine.languages.open_marks import Event, Stack
+from completion_engine.languages.scanner import scan
 from completion_engine.languages.table import LANGUAGES
 from completion_engine.suggestions import closing, regions
 from completion_engine.suggestions.checkpoints import forget_texts

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from completion_engine.suggestions.cleaning import without_controls
+from completion_engine.suggestions.characters import without_controls
 from completion_engine.suggestions.fitting import polish
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
