@@ -1,4 +1,4 @@
-"""What is open in a scanned text, and the events that open and close it."""
+"""The marks that are open in a scanned text, and the events that open and close them."""
 
 from __future__ import annotations
 

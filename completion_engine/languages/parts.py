@@ -1,4 +1,4 @@
-"""Where the parts of a document in other languages end."""
+"""The ends of the parts of a document in other languages."""
 
 from __future__ import annotations
 

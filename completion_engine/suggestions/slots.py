@@ -1,4 +1,4 @@
-"""Where a text ends in the middle of a line: before what the rest of the line holds already.
+"""Ends a text in the middle of a line before what the rest of the line holds already.
 
 Each function takes text and returns it or a beginning of it.
 """

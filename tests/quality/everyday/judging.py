@@ -48,7 +48,7 @@ _TAGGED = frozenset(
 )
 _OPEN_TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?<!/)>")
 _CLOSE_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
-_WITH_GLOBS = frozenset({"makefile", "shellscript", "dockerfile", "yaml"})  # `/*` is no comment in them
+_WITH_GLOBS = frozenset({"makefile", "shellscript", "dockerfile", "yaml"})  # `/*` begins file names in them
 _PACK = "tree_sitter_language_pack"
 _VOID_TAGS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source"})
 
