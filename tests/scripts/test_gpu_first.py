@@ -43,7 +43,7 @@ def test_exactness_and_layers_are_measured(lines: list[dict[str, object]]) -> No
 
 
 def test_a_failure_is_a_line_and_the_next_stage_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def fails(_trial: gpu_first.Trial) -> Iterator[gpu_first.Told]:
+    def fails(_trial: gpu_first.Trial) -> Iterator[gpu_first.Facts]:
         raise AssertionError("libcuda.so cannot found!")
         yield {}
 

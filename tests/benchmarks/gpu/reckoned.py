@@ -25,7 +25,7 @@ from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.gpu.passes import WIDTHS, PassShape
 from completion_engine.gpu.tiles import Tiles, tiles_for
 from completion_engine.gpu.weights import BYTES, NIBBLES, PLAIN, Weight
-from scripts.gpu_first import random_model
+from scripts.random_model import random_model
 from tests.completion_engine.gpu.compile_kernels import compile_for
 
 CACHED = 600  # tokens whose keys a pass reads
