@@ -1,9 +1,9 @@
 """The folder of compiled kernels, whether they are safe to load, and whether all of them exist.
 
 numba stores pickles and machine code: a user who can write them runs code as this user. So they lie in
-folders that belong to this user alone. The last folder's name follows from the kernels' sources. Its content
-is for one processor, one compiler, one interpreter and one place of the sources, and so is the mark that
-nothing is missing. Imports nothing heavy.
+folders that belong to this user alone. The last folder's name follows from the kernels' sources, so that an
+update that does not change them compiles nothing. Its content is for one processor, one compiler and one
+interpreter, and so is the mark that nothing is missing. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -152,12 +152,12 @@ def forget_unused(used: Path, now: float) -> None:
 
 
 def machine_mark() -> str:
-    """Identify the conditions of compiled kernels: processor, compiler, interpreter, folder."""
+    """Identify the conditions of compiled kernels: processor, compiler, interpreter."""
     from llvmlite import binding  # noqa: PLC0415 - a tenth of a second, loaded with numba anyway
 
     processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
     named = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
-    facts = processor, named, metadata.version("numba"), sys.version, str(_SOURCES)
+    facts = processor, named, metadata.version("numba"), sys.version
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 

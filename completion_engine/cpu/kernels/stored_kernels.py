@@ -60,8 +60,7 @@ class _Locator(UserProvidedCacheLocator):
     def __init__(self, function: Any, source: str) -> None:
         self._py_file = source
         self._lineno = function.__code__.co_firstlineno
-        subfolder = self.get_suitable_cache_subpath(source)  # type: ignore[no-untyped-call]  # numba is untyped
-        self._cache_path = str(kernel_cache.KERNEL_FOLDER / subfolder)
+        self._cache_path = str(kernel_cache.KERNEL_FOLDER)  # wherever the source is installed
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:

@@ -232,38 +232,57 @@ def test_a_row_does_not_feel_the_rows_beside_it(dtype: torch.dtype, first: int) 
         assert torch.equal(together[first:], apart)
 
 
-def test_a_change_in_any_of_their_files_compiles_kernels_anew(tmp_path: Path) -> None:
-    """numba's own cache goes on with what it inlined from a file that has changed since."""
-    package = tmp_path / "completion_engine"
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A folder with the kernels' package alone."""
+    package = tmp_path / "one" / "completion_engine"
     shutil.copytree(Path(rows.__file__).parent, package / "cpu" / "kernels")
     for folder in (package, package / "cpu", package / "target_model"):
         folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
     shutil.copy(threads.__file__, package / "target_model")  # kernels ask it how many they run on
+    return package.parent
+
+
+def gate_in(place: Path) -> float:
+    """Run a kernel of the package in a folder, in a process of its own, with its cache beside that folder."""
     program = (
         "import numpy as np; from completion_engine.cpu.kernels import rows;"
         "y = np.empty((1, 1), np.float32);"
         "rows.gate(np.ones((1, 2), np.float32), y); print(float(y[0, 0]))"
     )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=place,
+        env={**os.environ, "XDG_CACHE_HOME": str(place.parent / "cache")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(found.stdout)
 
-    def run() -> float:
-        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        found = subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return float(found.stdout)
 
-    assert run() == pytest.approx(1 / (1 + math.exp(-1)))
-    language = package / "cpu" / "kernels" / "language.py"
+def test_a_change_in_any_of_their_files_compiles_kernels_anew(copied: Path) -> None:
+    """numba's own cache goes on with what it inlined from a file that has changed since."""
+    assert gate_in(copied) == pytest.approx(1 / (1 + math.exp(-1)))
+    language = copied / "completion_engine" / "cpu" / "kernels" / "language.py"
     text = language.read_text()
     assert "return y * _U32" in text
     language.write_text(text.replace("return y * _U32", "return _F32(0) * y * _U32"))
-    assert run() == pytest.approx(1.0)
+    assert gate_in(copied) == pytest.approx(1.0)
+
+
+def test_the_same_kernels_in_another_place_are_compiled_already(copied: Path, tmp_path: Path) -> None:
+    def compiled() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
+
+    value = gate_in(copied)
+    before = compiled()
+    assert before
+    other = shutil.copytree(copied, tmp_path / "two", copy_function=shutil.copyfile)  # with times of its own
+    shutil.rmtree(copied)
+    assert gate_in(other) == value
+    assert compiled() == before
 
 
 @TYPES
