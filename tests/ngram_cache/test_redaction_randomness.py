@@ -51,6 +51,8 @@ def test_what_reads_like_a_key(run: str, is_random: bool) -> None:
         pytest.param("gIirgrwphPzQrWrnrIUXZeqevzeeDhfKxVCEzxrf", True, id="a key without a digit"),
         pytest.param("Wxyzu" * 4 + "Wxyz", False, id="five letters to a word"),
         pytest.param("Wxyz" * 6, True, id="four letters to a word"),
+        pytest.param("Wxyz" * 3 + "Wxyzu" * 3, True, id="27 letters in six words"),
+        pytest.param("Wxyz" * 2 + "Wxyzu" * 4, False, id="28 letters in six words"),
         pytest.param("Wxyz" * 5 + "Wxy", False, id="23 letters"),
         pytest.param("wxyz" * 6, False, id="small letters"),
         pytest.param("WXYZ" * 6, False, id="capitals"),
@@ -67,6 +69,7 @@ def test_which_letters_behind_a_telling_name_are_no_name(value: str, does_fall_a
     [
         (KEY, ""),
         (f"a.{KEY}.b", "a..b"),
+        ("id_550e8400-e29b-41d4-a716-446655440000", "id_"),
         ("ordinary_name_of_a_module_of_mine", "ordinary_name_of_a_module_of_mine"),
         ("configurationvalue/ordinaryname", "configurationvalue/ordinaryname"),
         (f"host/commit/{HASH}", f"host/commit/{HASH}"),
