@@ -1,4 +1,4 @@
-"""What is written after a prompt: healed bytes are spelt again, and are no part of the text."""
+"""Tests of the text written after a prompt: healed bytes are spelt again and left out of it."""
 
 from __future__ import annotations
 
