@@ -19,6 +19,9 @@ CIRCLE_TAIL = 12
 MIN_CIRCLE_CHARS = 60
 MIN_CIRCLES, MIN_LONG_CIRCLES = 5, 3
 _NUMBERS = re.compile(r"\d+")
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+_MIN_LETTERS = 8  # rows with fewer are numbers
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
 LONG_CIRCLE = 20
 
@@ -90,22 +93,33 @@ def _is_numbered(region: CursorRegion, masked: str) -> bool:
 def repeated_text(region: CursorRegion, reading: Reading) -> Fire | None:
     """Fires if the text has repeated itself: five times 60 characters, or three times a long text.
 
-    It is checked at every eighth character to keep the cost low. Rulers such as `-----`, and text that the
-    document repeats itself, are allowed.
+    A long text that differs in its numbers counts after five times. Every eighth character is checked to
+    keep the cost low. Rulers such as `-----`, and text that the document repeats itself, are allowed.
     """
-    text = reading.text
+    fire = _circle(region, reading, reading.text, MIN_LONG_CIRCLES)
+    masked = _DIGIT.sub("0", reading.text)
+    return fire or (None if masked == reading.text else _circle(region, reading, masked, NUM_NUMBERED))
+
+
+def _circle(region: CursorRegion, reading: Reading, text: str, num_rounds: int) -> Fire | None:
+    """Fires if `text`, in which digits may be masked, has repeated a long part of itself so often."""
+    is_masked = text is not reading.text
     for end in range(MIN_CIRCLE_CHARS, len(text) + 1, CIRCLE_CHECK_EVERY):
         tail = text[end - CIRCLE_TAIL : end]
         before = text.rfind(tail, 0, end - 1)
         if before < 0 or (_RULER.match(tail) and _may_be_ruler(region, text, end)):
             continue
         period = end - CIRCLE_TAIL - before
-        rounds = MIN_LONG_CIRCLES if period >= LONG_CIRCLE else MIN_CIRCLES
+        if is_masked and period < LONG_CIRCLE:
+            continue
+        rounds = num_rounds if period >= LONG_CIRCLE else MIN_CIRCLES
         start = end - max(MIN_CIRCLE_CHARS, rounds * period)
         if start >= 0 and text[start + period : end] == text[start : end - period]:
             while start > 0 and text[start - 1] == text[start - 1 + period]:
                 start -= 1
-            if text[start : start + period] * 2 not in region.before:
+            above = _DIGIT.sub("0", region.before) if is_masked else region.before
+            is_data = is_masked and len(_LETTER.findall(text, start, start + period)) < _MIN_LETTERS
+            if not is_data and text[start : start + period] * 2 not in above:
                 return Fire(end, _before_circle(region, reading, start, period), "repeated-text")
     return None
 

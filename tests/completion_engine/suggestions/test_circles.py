@@ -30,6 +30,12 @@ IN_A_LINE: list[Case] = [
     ("go", "x := []string{‸", '"one", "two", "three", ' * 5, 'x := []string{"one", "two", "three",'),
     ("rust", "let a = vec![‸", "Some(value.clone()), " * 5, "let a = vec![Some(value.clone()),"),
     ("php", "<?php $a = [‸", "'→', " * 20, "<?php $a = ['→',"),
+    (
+        "html",
+        "<ul>‸",
+        "".join(f'<li><a href="#{n}">Item {n}</a></li>' for n in range(1, 9)),
+        '<ul><li><a href="#1">Item 1</a></li>',
+    ),
 ]
 
 IN_LINES: list[Case] = [
@@ -97,6 +103,12 @@ AS_THE_DOCUMENT: list[Case] = [
         "<tr>‸</tr>",
         "<td></td><td></td><td></td><td></td>",
         "<tr><td></td><td></td><td></td><td></td></tr>",
+    ),
+    (
+        "xml",
+        "<p d='‸'/>",
+        "".join(f"M{n}.25 {n}.75 L{n}.50 {n}.10 " for n in range(1, 9)) + "Z",
+        "<p d='" + "".join(f"M{n}.25 {n}.75 L{n}.50 {n}.10 " for n in range(1, 9)) + "Z'/>",
     ),
     ("rust", "let a = [‸];", "1, 2, 1, 2, 1, 2, 1, 2", "let a = [1, 2, 1, 2, 1, 2, 1, 2];"),
 ]
