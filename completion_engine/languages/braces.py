@@ -231,7 +231,15 @@ POWERSHELL = replace(
 R = replace(
     C_LIKE,
     marks_blocks=False,
-    pairs=(line_comment("#"), long_string('"'), long_string("'"), string("`", escapes=())),
+    pairs=(
+        line_comment("#"),
+        string(
+            'r"', opens=r'(?<=\b[rR])"(?P<tag>-*)\(', closes_as=r'\)<tag>"', escapes=(), is_multiline=True
+        ),
+        long_string('"'),
+        long_string("'"),
+        string("`", escapes=()),
+    ),
     leading=None,
     opener=NEVER,
     skipped=(APOSTROPHE,),

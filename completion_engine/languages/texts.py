@@ -44,12 +44,14 @@ _CONTAINER = region(
     "markdown",
     begins_below=True,
 )
+# Code within a line, whose marks open nothing.
+_INLINE_CODE = r"(?P<ticks>`{1,3}+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
 TEXT = Language(blocks="text", brackets="")
 PLAIN = replace(TEXT, pairs=(_FENCE,), has_fences=True)
 MARKDOWN = replace(
     TEXT,
     pairs=(*FRONT_MATTER, _FENCE, _CONTAINER, _HTML_COMMENT, _MATH, *_TEMPLATES),
-    skipped=(r"\\[^\w\s]",),
+    skipped=(r"\\[^\w\s]", _INLINE_CODE),
     has_fences=True,
 )
 MDX = replace(
@@ -82,11 +84,15 @@ _TEX_MATH = (
     region("\\(", r"\\\(", r"\\\)|(?=\n[ \t]*\n)", "latex-math"),
 )
 _TEX_ESCAPES = r"\\[^\w\s\[\]()]"
+_TEX_LITERALS = (
+    r"\\(?:verb\*?|lstinline)(?P<q>[^\w\s{])[^\n]*?(?P=q)",
+    r"\\(?:url|href|path|nolinkurl)\{[^{}\n]*\}",
+)
 LATEX = replace(
     TEXT,
     pairs=(line_comment("%"), _VERBATIM, _ENVIRONMENT, *_TEX_MATH),
     brackets="{}",
-    skipped=(_TEX_ESCAPES, r"\\verb\*?(?P<q>[^\w\s])[^\n]*?(?P=q)"),
+    skipped=(_TEX_ESCAPES, *_TEX_LITERALS),
 )
 LATEX_MATH = replace(LATEX, pairs=(line_comment("%"), _ENVIRONMENT), skipped=(_TEX_ESCAPES,))
 BIBTEX = replace(TEXT, blocks="brace", pairs=(line_comment("%"), string('"')), brackets="{}")
@@ -148,7 +154,7 @@ TYPST = Language(
         region("$", r"\$", r"\$", "latex-math"),
         replace(string('"'), before=re.compile(r"[(,:=][ ]?\Z")),
     ),
-    skipped=ESCAPED,
+    skipped=(*ESCAPED, _INLINE_CODE),
     has_fences=True,
 )
 COMMIT = replace(TEXT, pairs=(line_comment("#", r"^#"),))
@@ -158,14 +164,28 @@ _YAML_SHELL = (
     r"run|script|before_script|after_script|command|commands|bash|sh|shell|inline|cmd|install|entrypoint"
 )
 _SCALAR = r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\n)"
+# What names the language of a step of a workflow, on a line above its script.
+_STEP_LANGUAGE = re.compile(
+    r"(?:(?P<javascript>actions/github-script)@"
+    r"|\bshell:[ ]*(?:(?P<python>python)|(?P<powershell>pwsh|powershell)|(?P<bat>cmd)))[^\n]*\n"
+    r"(?:(?![ ]*-[ ])[^\n]*\n){0,8}\Z"
+)
 _YAML_KEY = r"^(?P<indent>[ ]*+(?:-[ ]++)*+)"
+_YAML_SCRIPT = region(
+    "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", _BELOW, "shellscript", begins_below=True
+)
 YAML = Language(
     blocks="indent",
     pairs=(
         line_comment("#", r"(?<!\S)#"),
-        region(
-            "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", _BELOW, "shellscript", begins_below=True
+        replace(
+            _YAML_SCRIPT,
+            opens=rf"^(?P<indent>[ ]*+)(?:run|script):[ \t]+{_SCALAR}",
+            holds="<lang>",
+            named_above=_STEP_LANGUAGE,
+            otherwise=_YAML_SCRIPT,
         ),
+        _YAML_SCRIPT,
         region(
             "|", rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", _BELOW, "<lang>", begins_below=True
         ),
