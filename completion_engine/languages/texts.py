@@ -164,7 +164,7 @@ _YAML_SHELL = (
     r"run|script|before_script|after_script|command|commands|bash|sh|shell|inline|cmd|install|entrypoint"
 )
 _SCALAR = r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\n)"
-# What names the language of a step of a workflow, on a line above its script.
+# The names of the language of a workflow's step, on a line above its script.
 _STEP_LANGUAGE = re.compile(
     r"(?:(?P<javascript>actions/github-script)@"
     r"|\bshell:[ ]*(?:(?P<python>python)|(?P<powershell>pwsh|powershell)|(?P<bat>cmd)))[^\n]*\n"
