@@ -114,7 +114,9 @@ def _loose_marks(region: CursorRegion, text: str) -> int:
     marks = _NESTED if is_string else _marks_of(region)
     for found in chain(marks.finditer(start), marks.finditer(start + text, len(start))):
         region.num_marks_read += 1
+        crossed = opened.copy() if found[0].startswith("*") else []
         closes_nothing += _closes_nothing(found[0], opened, waiting)
+        closes_nothing += sum(mark.startswith("*") for mark in crossed[len(opened) + 1 :])  # `**a* b**`
         num_before = len(opened) if found.start() < len(start) else min(num_before, len(opened))
     # A mark that the editor inserted after the cursor does not close what the text opens and leaves open.
     return closes_nothing + (len(opened) if region.cursor.has_rest_of_line else num_before)

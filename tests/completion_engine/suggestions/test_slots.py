@@ -43,6 +43,8 @@ CASES: list[Case] = [
         "so $f(x) = 1$, \\emph{always}.\n",
     ),
     ("python", "# see (‸) and the like\n", "the docs (a)) for more\n", "# see (the docs (a)) and the like\n"),
+    ("restructuredtext", "*this* or **‸**.\n", "that* for more. **.\n", "*this* or **that**.\n"),
+    ("markdown", "It's **‸**.\n", "bold, *very*, here**.\n", "It's **bold, *very*, here**.\n"),
     # The cell of a table.
     ("latex", "a & ‸ & c \\\\\n", "b \\\\ \\hline\n", "a & b & c \\\\\n"),
     ("latex", "a & ‸ \\\\ \\hline\n", "b \\& c & d \\\\\n", "a & b \\& c \\\\ \\hline\n"),
