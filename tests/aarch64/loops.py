@@ -39,12 +39,12 @@ def bodies(names: tuple[str, ...]) -> Iterator[tuple[str, int, Body]]:
                     lambda make, *a, of=literals: weight_tile.write_tile(make, *of, *a),
                 )
     for size in (2, 4):
-        yield f"score {size}", 6, lambda make, *a, of=size: query_products.write_scores(make, of, *a)
+        yield f"score {size}", 7, lambda make, *a, of=size: query_products.write_scores(make, of, *a)
         for num_vectors in (1, 2):
             literals = size, num_vectors
             yield (
                 f"sum_up {size} {num_vectors}",
-                7,
+                8,
                 lambda make, *a, of=literals: query_products.write_sums(make, *of, *a),
             )
     yield "round", 5, rows.write_rounded
@@ -106,8 +106,13 @@ def main() -> None:
         sys.exit(f"This processor has none of {', '.join(NAMES[machine])}: nothing can be compared.")
     file.write_bytes(code)
     from completion_engine.cpu.kernels.packing import RECORDS
+    from completion_engine.cpu.kernels.query_products import NUM_QUERIES
 
-    told = {"records": [asdict(record) for record in RECORDS.values()], "names": names}
+    told = {
+        "records": [asdict(record) for record in RECORDS.values()],
+        "names": names,
+        "num_queries": NUM_QUERIES,
+    }
     file.with_name(f"{file.name}.json").write_text(json.dumps(told), encoding="ascii")
 
 

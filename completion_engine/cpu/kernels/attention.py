@@ -1,6 +1,6 @@
 """Attention of some rows to cached keys and values, in float32, shared among threads.
 
-Eight queries that read the same keys are a unit of work, so that what is read is used eight times. A query's
+Some queries that read the same keys are a unit of work, so that what is read is used many times. A query's
 result is the same beside any others, and does not depend on keys that it does not see: see `query_products`.
 """
 
@@ -38,17 +38,14 @@ from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.query_products import (
     KEYS_AT_ONCE,
     NUM_QUERIES,
-    WIDENS,
     score,
     sum_up,
-    widen,
 )
 from completion_engine.cpu.kernels.sums import sum_of
 from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
 from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at
 
 _I32 = np.int32
-_WIDE_STEP = 4 * KEYS_AT_ONCE
 
 
 def serves_heads(head_size: int) -> bool:
@@ -182,21 +179,6 @@ def _lay_out(
     return num_keys
 
 
-@inlined
-def _score(
-    size: Any, queries: Any, keys: Any, key_step: Any, scores: Any, score_step: Any, wide: Any
-) -> None:
-    """Scores of a unit's queries and some keys, which are addresses; `wide` [num_channels, KEYS_AT_ONCE]."""
-    num_channels = queries.shape[0]
-    if size == 2 and WIDENS:
-        widen(keys, key_step, num_channels, wide.ctypes.data)
-        score(4, queries.ctypes.data, wide.ctypes.data, _WIDE_STEP, num_channels, scores, score_step)
-    elif size == 2:
-        score(2, queries.ctypes.data, keys, key_step, num_channels, scores, score_step)
-    else:
-        score(4, queries.ctypes.data, keys, key_step, num_channels, scores, score_step)
-
-
 @kernel
 def _exponentiate(scores: Floats, end: int, num_keys: int) -> Any:
     """Make shares of the first `end` scores, zeros of the others; what the shares add up to."""
@@ -234,7 +216,6 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
     queries = np.zeros((num_channels, NUM_QUERIES), np.float32)
     scores = np.empty((NUM_QUERIES, width), np.float32)
     summed = np.empty((NUM_QUERIES, num_channels), np.float32)
-    wide = np.empty((num_channels, KEYS_AT_ONCE), np.float32)
     totals = np.empty(NUM_QUERIES, np.float32)
     scale = _I32(task[_AT.scale_bits]).view(np.float32)
     branch, unit = _branch_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
@@ -248,7 +229,11 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
         own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
         num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
         for key in range(0, num_keys, KEYS_AT_ONCE):
-            _score(size, queries, keys + size * key, key_step, scores.ctypes.data + 4 * key, 4 * width, wide)
+            some, place = keys + size * key, scores.ctypes.data + 4 * key
+            if size == 2:
+                score(2, queries.ctypes.data, some, key_step, num_channels, place, 4 * width, number)
+            else:
+                score(4, queries.ctypes.data, some, key_step, num_channels, place, 4 * width, number)
         for at in range(number):
             totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
         for channel in range(0, num_channels, KEYS_AT_ONCE):
@@ -256,13 +241,13 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
             column = values + size * channel
             is_whole = channel + KEYS_AT_ONCE <= num_channels
             if size == 2 and is_whole:
-                sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step, number)
             elif size == 2:
-                sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step, number)
             elif is_whole:
-                sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step, number)
             else:
-                sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step)
+                sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step, number)
         for at in range(number):
             row, group = begin + (first + at) % num_rows, (first + at) // num_rows
             for channel in range(num_channels):

@@ -265,8 +265,11 @@ class _Levels:
         own_byte = ir.Constant(many(I32, BLOCK), [at // 16 * 16 + at // 8 for at in range(BLOCK)])
         bytes_of = builder.bitcast(bits, _BYTES)
         own_bit = ir.Constant(_BYTES, [-128 if at % 8 == 7 else 1 << at % 8 for at in range(BLOCK)])
-        found = builder.and_(builder.shuffle_vector(bytes_of, bytes_of, own_byte), own_bit)
-        return builder.and_(builder.sext(builder.icmp_signed("==", found, own_bit), _BYTES), _all(_BYTES, 16))
+        is_set = builder.and_(builder.shuffle_vector(bytes_of, bytes_of, own_byte), own_bit)
+        # Times the sign of what is set: zero, or sixteen.
+        sixteen = ir.Constant(_BYTES, [-16 if at % 8 == 7 else 16 for at in range(BLOCK)])
+        signed = make.external("llvm.x86.avx2.psign.b", [_BYTES] * 2, _BYTES)
+        return builder.call(signed, [sixteen, is_set])
 
     def _highs(self, group: int, half: int) -> Any:
         """The highest two of six bits; a byte has those of four groups, the first one's lowest."""
