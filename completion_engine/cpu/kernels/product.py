@@ -27,6 +27,7 @@ from completion_engine.cpu.kernels.unpacked_tile import (
     begin,
     blocks_at_once,
     end,
+    fetch_outputs,
     finish,
     room_for_blocks,
     unpack,
@@ -164,9 +165,9 @@ def _multiply(task: Any, isa: Any, bits: Any, num_bytes: Any) -> None:
 def _add_blocks(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, places: Any) -> None:
     """The sums of a tile for all groups that are not too small, with levels unpacked once for all.
 
-    Places are those of the tile's weights, of its unpacked blocks, and of the sums.
+    Places are those of the tile's weights, of its unpacked blocks, of the sums, and of its outputs.
     """
-    weights, blocks, totals = places
+    weights, blocks, totals, outputs = places
     num_blocks, num_groups, group_size = task[_AT.num_blocks], task[_AT.num_groups], task[_AT.group_size]
     last_size = task[_AT.last_group_size]
     for block in range(0, num_blocks, at_once):
@@ -177,6 +178,9 @@ def _add_blocks(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: Any, pl
             before = group * num_blocks * group_size + block * size
             rows, lanes = task[_AT.rows] + before * ROW_BYTES, task[_AT.lanes] + before * LANE_BYTES
             total = totals + group * group_size * TOTAL_BYTES
+            if block == 0:
+                own_outputs = outputs + group * group_size * task[_AT.num_tiles] * TOTAL_BYTES
+                fetch_outputs(isa, size, own_outputs, task[_AT.num_tiles] * TILE_OUTPUTS)
             if size == 16:
                 add_blocks(isa, bits, 16, part, blocks, rows, lanes, total, number)
             elif size == 8:
@@ -224,7 +228,8 @@ def _multiply_unpacked(task: Any, isa: Any, bits: Any, num_bytes: Any, at_once: 
             totals, after = blocks + room, min(some + _TILES_WRITTEN, end_of_turn)
             for tile in range(some, after):
                 weights = task[_AT.weights] + tile * num_blocks * num_bytes
-                places = weights, blocks, totals + (tile - some) * total_bytes
+                outputs = task[_AT.outputs] + tile * TOTAL_BYTES
+                places = weights, blocks, totals + (tile - some) * total_bytes, outputs
                 _add_blocks(task, isa, bits, num_bytes, at_once, places)
             _write_tiles(task, isa, bits, num_bytes, (some, after), totals)
         first = claim(task, COUNTER, turn)

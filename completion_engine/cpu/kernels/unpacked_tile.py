@@ -15,7 +15,7 @@ from completion_engine.cpu.kernels import matrix_unit
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS
 from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS
 from completion_engine.cpu.kernels.row_quads import QuadTile, add_quads
-from completion_engine.cpu.kernels.vectors import F32, I64, Vectors, instruction, many
+from completion_engine.cpu.kernels.vectors import F32, I8, I32, I64, Vectors, instruction, many
 from completion_engine.cpu.kernels.weight_tile import fetch_ahead
 from completion_engine.cpu.kernels.x86_dot import MatrixUnit
 
@@ -111,6 +111,20 @@ def write_products(
     with cgutils.for_range(make.builder, num_blocks) as loop:
         block = make.step(blocks, loop.index, tile.num_bytes)
         add_quads(make, tile, num_rows, block, (rows, lanes), loop.index, totals)
+
+
+@instruction(num_literals=1)
+def fetch_outputs(make: Vectors, instruction_set: int, num_rows: Any, outputs: Any, stride: Any) -> None:
+    """Have the lines of a tile's outputs fetched, to be written later: each row lies on a page of its own.
+
+    The matrix unit multiplies so fast that this takes it longer than it gains.
+    """
+    if isinstance(INSTRUCTION_SETS[instruction_set], MatrixUnit):
+        return
+    fetch = make.external("llvm.prefetch.p0", [I8.as_pointer(), I32, I32, I32], ir.VoidType())
+    with cgutils.for_range(make.builder, num_rows) as loop:
+        row = make.step(outputs, loop.index, make.builder.mul(stride, I64(4)))
+        make.builder.call(fetch, [make.pointer(row, 0, I8), I32(1), I32(3), I32(1)])
 
 
 unpack = instruction(num_literals=2)(write_blocks)
