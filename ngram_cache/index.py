@@ -84,8 +84,9 @@ class NgramIndex:
         return np.zeros(0, dtype=np.int32)
 
     def holds(self, path: str) -> bool:
-        """Return whether a path has a version that is searched."""
-        return self._table.entry(path).live is not None
+        """Return whether a path has a version that is searched; from then on `find` finds it."""
+        versions = self._table.own(path)
+        return any(part.segment.local(it) is not None for part in self._live.parts for it in versions)
 
     def tokens_of(self, path: str) -> IntArray:
         """Return the tokens of the version of a path that is searched; empty for an unknown path."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ngram_cache import NgramIndex
+from ngram_cache.live_parts import LiveParts
+from ngram_cache.search import Part
 
 texts = st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 3), max_size=40), max_size=4)
 sequences = st.lists(st.integers(0, 3), min_size=1, max_size=4)
@@ -37,6 +40,19 @@ def test_every_occurrence_is_counted_under_its_path(
     for path, tokens in {**stored, **overlays}.items():
         assert index.tokens_of(path).tolist() == tokens
         assert index.holds(path)
+
+
+def test_a_path_is_held_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = NgramIndex([("a", [1, 2])])
+    publish, seen = LiveParts.publish, list[tuple[bool, bool]]()
+
+    def look_before(self: LiveParts, parts: Iterable[Part], touched: Iterable[int]) -> None:
+        seen.append((index.holds("b"), "b" in index.find([1, 3], max_occurrences=10)))
+        publish(self, parts, touched)
+
+    monkeypatch.setattr(LiveParts, "publish", look_before)
+    index.update("b", [1, 3])
+    assert seen == [(False, False)] and index.holds("b")
 
 
 def test_of_many_occurrences_so_many_are_looked_at() -> None:
