@@ -12,7 +12,8 @@ from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.substitutions import changed_cores, exchanged_names
 
-DEFAULT_THRESHOLD = 0.65
+_THRESHOLD = 0.65
+_AFTER_MORE = 0.8  # the threshold after two examples or more, unless the user asks
 _MAX_LOG_ODDS = 20.0  # larger values mean the same: a removed long text can have any number
 
 
@@ -99,8 +100,19 @@ def features(evidence: Evidence) -> tuple[float, ...]:
     )
 
 
+def threshold_of(evidence: Evidence, *, is_invoked: bool = False) -> float:
+    """Return the probability that an edit needs to be proposed; see docs/experiments/next_edit.md."""
+    return _AFTER_MORE if evidence.num_examples > 1 and not is_invoked else _THRESHOLD
+
+
 def probability(evidence: Evidence, decision: Decision = SHIPPED) -> float:
-    """Return the probability that the user wants an edit."""
+    """Return the probability that the user wants an edit.
+
+    It is 0 after two examples if the file still binds the old name: the user exchanges some uses of two
+    names, and which ones is not known.
+    """
+    if evidence.num_examples > 1 and evidence.old_name is OldName.BOUND:
+        return 0.0
     weights = decision.one if evidence.num_examples == 1 else decision.more
     score = sum(weight * number for weight, number in zip(astuple(weights), features(evidence), strict=True))
     return 1 / (1 + math.exp(-score))

@@ -70,6 +70,7 @@ class EditRequest:
     """A request for the next edit: recent hunks, oldest first, and documents, the focused one first.
 
     `line` is the cursor's. Edits in `rejected` are never proposed again. `repository` names the repository.
+    `is_invoked` if the user asked.
     """
 
     documents: Sequence[EditDocument]
@@ -77,6 +78,7 @@ class EditRequest:
     line: int = 0
     repository: str = ""
     rejected: frozenset[EditIdentity] = frozenset()
+    is_invoked: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from completion_engine.next_edit.bindings import Bindings
 from completion_engine.next_edit.candidates import Candidate, find_candidates
-from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, Evidence, probability
+from completion_engine.next_edit.decision import Evidence, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
 from completion_engine.next_edit.parsing import DocumentParser, breaks_syntax
@@ -39,9 +39,8 @@ class EditProposer:
     Scores are remembered, so that a request that was interrupted goes on where it was.
     """
 
-    def __init__(
-        self, target: LanguageModel, tokenizer: Tokenizer, threshold: float = DEFAULT_THRESHOLD
-    ) -> None:
+    def __init__(self, target: LanguageModel, tokenizer: Tokenizer, threshold: float | None = None) -> None:
+        """`threshold` replaces those of `decision`."""
         self._tokenizer, self._threshold = tokenizer, threshold
         self._max_tokens = min(_MAX_TOKENS, target.capacity // 8)
         room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
@@ -73,7 +72,7 @@ class EditProposer:
             if evidence is None:
                 continue
             num_scored += 1
-            proposal = self._decide(documents[candidate.edit.document], candidate, evidence)
+            proposal = self._decide(request, documents[candidate.edit.document], candidate, evidence)
             if proposal is not None:
                 break
         return EditAnswer(
@@ -163,10 +162,12 @@ class EditProposer:
             return None
 
     def _decide(
-        self, document: EditDocument, candidate: Candidate, evidence: Evidence
+        self, request: EditRequest, document: EditDocument, candidate: Candidate, evidence: Evidence
     ) -> ProposedEdit | None:
-        likely = probability(evidence)
-        if likely < self._threshold or misplaces_names(document, candidate.edit, self._edited):
+        likely, threshold = probability(evidence), self._threshold
+        if threshold is None:
+            threshold = threshold_of(evidence, is_invoked=request.is_invoked)
+        if likely < threshold or misplaces_names(document, candidate.edit, self._edited):
             return None
         return ProposedEdit(
             candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely

@@ -38,14 +38,16 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     begin_s = time.perf_counter()
     server.session.measurements.num_edit_requests += 1
     version = server.session.version_of(uri)
-    rule = await _refusal(server, uri, is_invoked=context.trigger_kind == _INVOKED)
+    is_invoked = context.trigger_kind == _INVOKED
+    rule = await _refusal(server, uri, is_invoked=is_invoked)
     document = server.session.documents.get(uri)
     if rule or document is None:
         _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
         return edit_conversion.no_edit()
     _check_unchanged(document, version)
     line, _ = document.place(place, server.session.encoding)
-    request = _request(server, document, line, is_wide=context.takes_other_documents)
+    is_wide = context.takes_other_documents
+    request = _request(server, document, line, is_wide=is_wide, is_invoked=is_invoked)
     versions = {it.document: server.session.version_of(it.document) for it in request.documents}
     try:
         search = partial(certain_edit, changes_files=context.takes_other_files)
@@ -87,7 +89,9 @@ async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> s
     return "" if session.edits.is_followed(uri) else "excluded-file"
 
 
-def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide: bool) -> EditRequest:
+def _request(
+    server: SlipstreamServer, focused: Document, line: int, *, is_wide: bool, is_invoked: bool
+) -> EditRequest:
     """Freeze the recent edits and the documents that an edit may be proposed in, the focused one first."""
     session, hunks = server.session, server.session.edits.hunks()
     session.measurements.num_edits_rejected += session.proposals.pass_over(hunks)
@@ -101,7 +105,7 @@ def _request(server: SlipstreamServer, focused: Document, line: int, *, is_wide:
             frozen.append(EditDocument(document.uri, path, document.language, document.contents()))
     folder = session.location_of(focused.uri).folder
     name = folder.name if folder else ""
-    return EditRequest(frozen, hunks, line, name, session.proposals.rejected)
+    return EditRequest(frozen, hunks, line, name, session.proposals.rejected, is_invoked)
 
 
 def _files_holding(server: SlipstreamServer, uri: str) -> FilesHolding:

@@ -14,7 +14,7 @@ from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import Hunk, LineEdit
 from tests.benchmarks.edits.asking import Ask, Scored, read
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
-from tests.benchmarks.edits.curves import by_log_odds, fit, halves, point
+from tests.benchmarks.edits.curves import by_log_odds, fit, left_out, point
 from tests.benchmarks.edits.renames import renames_in
 
 CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
@@ -92,9 +92,25 @@ def test_weights_learn_what_tells_right_from_wrong() -> None:
     assert fit(swapped).more.log_odds < -0.5
 
 
-def test_the_packages_are_halved_by_name() -> None:
-    fitted, reported = halves([ask(0, package=name) for name in "cab"])
-    assert ({each.package for each in fitted}, {each.package for each in reported}) == ({"a", "c"}, {"b"})
+def test_each_package_is_judged_by_weights_of_the_others() -> None:
+    right, wrong = (
+        [ask(n, scored(hunk, 3.0), package=name) for n in range(9)] for hunk, name in ((0, "a"), (-1, "b"))
+    )
+    found = left_out([*right, *wrong])
+    assert {name: own for name, (own, _) in found.items()} == {"a": right, "b": wrong}
+    assert found["a"][1] == fit(wrong) and found["b"][1] == fit(right)
+
+
+def test_points_of_packages_are_added() -> None:
+    one = point([ask(0, scored(1, 5.0), h1=1)], by_log_odds, 0.0)
+    other = point([ask(0, scored(-1, 9.0), package="q", is_last=True)], by_log_odds, 0.0)
+    found = (one + other).as_row()
+    assert (found["precision_1"], found["recall_1"], found["proposals_1"], found["false_asks"]) == (
+        0.5,
+        1.0,
+        2,
+        1.0,
+    )
 
 
 def test_an_ask_is_read_as_it_was_written() -> None:

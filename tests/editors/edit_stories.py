@@ -6,18 +6,22 @@ nothing may be proposed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`keys` are pressed in normal mode, `after` is the file when no further edit is proposed."""
+    """`keys` are pressed in normal mode, `after` is the file when no further edit is proposed.
+
+    If the user `asks`, none is proposed before.
+    """
 
     name: str
     file: str
     before: str
     keys: str
     after: str
+    asks: bool = False
 
 
 def _renamed(name: str, file: str, before: str, keys: str, *words: tuple[str, str]) -> Story:
@@ -236,12 +240,15 @@ STORIES = (
         ("handle", "stream"),
     ),
     LOGGING,
-    _renamed(
-        "calls become awaited",
-        "load.py",
-        _ASYNC,
-        ":2s/client/await client/<CR>:3s/client/await client/<CR>",
-        ("= client", "= await client"),
+    replace(
+        _renamed(
+            "calls become awaited",
+            "load.py",
+            _ASYNC,
+            ":2s/client/await client/<CR>:3s/client/await client/<CR>",
+            ("= client", "= await client"),
+        ),
+        asks=True,
     ),
     _renamed(
         "a table gets another name",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.next_edit.decision import DEFAULT_THRESHOLD, SHIPPED
+from completion_engine.next_edit.decision import SHIPPED, Decision
 from completion_engine.next_edit.proposer import EditProposer
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.workspace.measurements import percentiles
@@ -21,12 +21,14 @@ from tests.benchmarks.edits.asking import Ask, recorded
 from tests.benchmarks.edits.curves import (
     LOG_ODDS,
     THRESHOLDS,
+    Point,
     Score,
     by_log_odds,
+    by_margin,
     by_pattern,
     by_probability,
     fit,
-    halves,
+    left_out,
     point,
 )
 from tests.benchmarks.edits.release_pairs import PAIRS
@@ -43,11 +45,12 @@ def edits(
     """Replay the hunks of releases in file order and ask after each: curves over thresholds."""
     recording.mkdir(parents=True, exist_ok=True)
     found = _recorded(recording, asks, time.monotonic() + 60 * minutes, target, quiet=json)
-    fitted_on, reported = halves(found)
-    weights = fit(fitted_on)
+    held_out = left_out(found)
     curves: dict[str, list[dict[str, float]]] = {
-        "held out": _curve(reported, by_probability(weights), THRESHOLDS),
+        "without the package": [_held_out(held_out, by_probability, it).as_row() for it in THRESHOLDS],
+        "without the package, at the thresholds": [_held_out(held_out, by_margin, 0.0).as_row()],
         "as shipped": _curve(found, by_probability(SHIPPED), THRESHOLDS),
+        "as shipped, at the thresholds": _curve(found, by_margin(SHIPPED), (0.0,)),
         "log odds alone": _curve(found, by_log_odds, LOG_ODDS),
         "patterns alone": _curve(found, by_pattern, (1.0,)),
     }
@@ -61,9 +64,8 @@ def edits(
             "target": target,
             "packages": sorted({ask.package for ask in found}),
             "num_asks": len(found),
-            "fitted": str(weights),
+            "fitted": str(fit(found)),
             "shipped": str(SHIPPED),
-            "threshold": DEFAULT_THRESHOLD,
             "score_ms": percentiles(scored.ms for ask in found for scored in ask.candidates),
             "curves": curves,
         }
@@ -86,6 +88,14 @@ def _recorded(recording: Path, max_asks: int, until_s: float, target: str, *, qu
             if file.is_file() or time.monotonic() < until_s:
                 found += recorded(pair, make_proposer, max_asks, file)
     return found
+
+
+def _held_out(
+    packages: dict[str, tuple[list[Ask], Decision]], score: Callable[[Decision], Score], threshold: float
+) -> Point:
+    """One point of all packages, each by the weights that are fitted on the others."""
+    points = (point(asks, score(decision), threshold) for asks, decision in packages.values())
+    return sum(points, Point(threshold))
 
 
 def _curve(asks: Sequence[Ask], score: Score, thresholds: Sequence[float]) -> list[dict[str, Any]]:

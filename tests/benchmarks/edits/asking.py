@@ -1,6 +1,7 @@
 """Replays the hunks of a release one after the other, asks after each, and records what was scored.
 
 The proposer's own search and scores are recorded, so that every threshold is computed from one recording.
+Edits that are never proposed because of their names are scored, but not recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, Candidate, find_candidates, restores
 from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
+from completion_engine.next_edit.parsing import DocumentParser
 from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
+from completion_engine.next_edit.visible_names import misplaces_names
 from tests.benchmarks.edits.changes import ChangedFile, changed_files, is_right, num_examples
 from tests.benchmarks.edits.release_pairs import ReleasePair
 from tests.benchmarks.released_sources import unpacked
@@ -117,21 +120,23 @@ def _asks_in(
 def _scored(
     request: EditRequest, document: EditDocument, proposer: EditProposer, hunk_of: Callable[[Candidate], int]
 ) -> Iterator[Scored]:
-    num_scored = 0
+    num_scored, parser = 0, DocumentParser()
     candidates = find_candidates(request)
     for candidate in candidates:
         begin_s = time.perf_counter()
         evidence = proposer.evidence(request, document, candidate, candidates)
         if evidence is None:
             continue
-        yield Scored(
-            f"{zlib.crc32(repr(candidate.edit.identity).encode()):08x}",
-            hunk_of(candidate),
-            candidate.distance,
-            evidence,
-            any(restores(candidate.edit, hunk) for hunk in request.hunks),
-            (time.perf_counter() - begin_s) * 1e3,
-        )
+        ms = (time.perf_counter() - begin_s) * 1e3
+        if not misplaces_names(document, candidate.edit, parser):
+            yield Scored(
+                f"{zlib.crc32(repr(candidate.edit.identity).encode()):08x}",
+                hunk_of(candidate),
+                candidate.distance,
+                evidence,
+                any(restores(candidate.edit, hunk) for hunk in request.hunks),
+                ms,
+            )
         num_scored += 1
         if num_scored == MAX_SCORED:
             return

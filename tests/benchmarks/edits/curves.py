@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from completion_engine.next_edit.decision import Decision, Weights, features, probability
+from completion_engine.next_edit.decision import Decision, Weights, features, probability, threshold_of
 from tests.benchmarks.edits.asking import Ask, Scored
 
 Score = Callable[[Scored], float]
 
-THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 LOG_ODDS = (-5.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0)
 _RIDGE = 0.3  # pulls weights toward 0: the recordings hold a few hundred places
 _NUM_STEPS = 4_000
@@ -28,6 +28,14 @@ class Tally:
     num_wrong: int = 0
     num_hunks: int = 0
     num_found: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.num_right + other.num_right,
+            self.num_wrong + other.num_wrong,
+            self.num_hunks + other.num_hunks,
+            self.num_found + other.num_found,
+        )
 
     @property
     def precision(self) -> float:
@@ -52,6 +60,16 @@ class Point:
     num_last_proposed: int = 0
     num_restored: int = 0
 
+    def __add__(self, other: Point) -> Point:
+        return Point(
+            self.threshold,
+            self.one + other.one,
+            self.more + other.more,
+            self.num_last + other.num_last,
+            self.num_last_proposed + other.num_last_proposed,
+            self.num_restored + other.num_restored,
+        )
+
     def as_row(self) -> dict[str, float]:
         """The numbers of a table."""
         return {
@@ -72,6 +90,11 @@ class Point:
 def by_probability(decision: Decision) -> Score:
     """The probability that a decision gives."""
     return lambda scored: probability(scored.evidence, decision)
+
+
+def by_margin(decision: Decision) -> Score:
+    """That probability less the threshold for the number of examples."""
+    return lambda scored: probability(scored.evidence, decision) - threshold_of(scored.evidence)
 
 
 def by_log_odds(scored: Scored) -> float:
@@ -153,10 +176,12 @@ def _fit(places: Sequence[Scored]) -> Weights:
     return Weights(*(round(float(weight), 3) for weight in weights))
 
 
-def halves(asks: Sequence[Ask]) -> tuple[list[Ask], list[Ask]]:
-    """Every second package, by name, for the weights; the others for the report."""
-    packages = sorted({ask.package for ask in asks})
-    groups = defaultdict[bool, list[Ask]](list)
+def left_out(asks: Sequence[Ask]) -> dict[str, tuple[list[Ask], Decision]]:
+    """The asks of each package, and the weights that are fitted on all others."""
+    groups = defaultdict[str, list[Ask]](list)
     for ask in asks:
-        groups[packages.index(ask.package) % 2 == 0].append(ask)
-    return groups[True], groups[False]
+        groups[ask.package].append(ask)
+    return {
+        package: (own, fit([ask for other in groups if other != package for ask in groups[other]]))
+        for package, own in groups.items()
+    }

@@ -9,7 +9,7 @@ import pytest
 from completion_engine.next_edit import proposer as proposer_module
 from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
-from completion_engine.next_edit.decision import Evidence, probability
+from completion_engine.next_edit.decision import Evidence, probability, threshold_of
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 from completion_engine.next_edit.parsing import breaks_syntax
 from completion_engine.next_edit.places import (
@@ -190,3 +190,24 @@ def test_lines_that_go_away_are_scored_with_the_line_after_them(
     answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([document], [hunk], 1))
     assert answer.proposal is not None
     assert answer.proposal.edit == LineEdit("a", 1, ("print(value)",), ())
+
+
+@pytest.mark.parametrize("num_examples", [1, 2])
+def test_a_name_that_its_file_still_binds_is_not_exchanged_a_third_time(num_examples: int) -> None:
+    evidence = Evidence(20.0, num_examples, is_name_change=True, repeats_lines=True, old_name=OldName.BOUND)
+    assert (probability(evidence) > 0) is (num_examples == 1)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_invoked", "is_proposed"),
+    [
+        (Evidence(15.6, 1), False, True),
+        (Evidence(7.5, 2), False, False),
+        (Evidence(7.5, 2), True, True),
+    ],
+)
+def test_after_two_examples_an_edit_must_be_more_likely_unless_the_user_asks(
+    evidence: Evidence, is_invoked: bool, is_proposed: bool
+) -> None:
+    assert 0.65 < probability(evidence) < 0.8
+    assert (probability(evidence) >= threshold_of(evidence, is_invoked=is_invoked)) is is_proposed

@@ -117,7 +117,10 @@ def test_tab_alone_makes_the_rest_of_the_change(
 ) -> None:
     path = person.begin(tmp_path, story)
     person.press(story.keys)
-    assert person.proposed_row() >= 0
+    assert (person.proposed_row() >= 0) is not story.asks
+    if story.asks:
+        person.press(":Slipstream edit<CR>")
+        assert person.proposed_row() >= 0
     person.tab_through()
     editor.vim.command("write")
     assert path.read_text() == story.after
