@@ -39,12 +39,12 @@ export class EditDrawing implements vscode.Disposable {
     this.drawnIn = [active, ...showing];
     for (const editor of showing) {
       editor.setDecorations(this.removed, [proposal.range]);
-      editor.setDecorations(this.added, [addition(proposal)]);
+      editor.setDecorations(this.added, [addition(proposal, editor.document)]);
     }
     const isInView = active.document === proposal.document
       && active.visibleRanges.some((range) => range.intersection(proposal.range) !== undefined);
     const line = isInView ? proposal.range.end.line : active.selection.active.line;
-    const name = active.document === proposal.document ? undefined : vscode.workspace.asRelativePath(proposal.document.uri);
+    const name = active.document === proposal.document ? undefined : vscode.workspace.asRelativePath(proposal.uri);
     const contentText = isInView
       ? `Tab to ${isAtCursor ? "apply" : "jump"}`
       : placeHint(proposal.range.start.line, line, name);
@@ -56,7 +56,7 @@ export class EditDrawing implements vscode.Disposable {
   }
 }
 
-function addition({ document, range, text }: Proposal): vscode.DecorationOptions {
+function addition({ range, text }: Proposal, document: vscode.TextDocument): vscode.DecorationOptions {
   const before = document.lineAt(range.start.line).text.slice(0, range.start.character);
   const after = document.lineAt(range.end.line).text.slice(range.end.character);
   const preview = changePreview(before, text, after);

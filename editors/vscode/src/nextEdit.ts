@@ -14,10 +14,11 @@ const NOTICE_MS = 3_000;
 
 type TriggerKind = "automatic" | "invoked";
 
-/** An edit of a document as it is now. */
+/** An edit of a document as it is now. A file that is not open has no document yet, and `text` is not drawn. */
 export interface Proposal {
-  readonly document: vscode.TextDocument;
-  readonly version: number;
+  readonly uri: vscode.Uri;
+  readonly document: vscode.TextDocument | undefined;
+  readonly version: number | undefined;
   readonly range: vscode.Range;
   readonly text: string;
   readonly command: vscode.Command | undefined;
@@ -40,16 +41,15 @@ export class NextEdit implements vscode.Disposable {
     const redraw = (): void => { this.redraw(); };
     this.subscriptions = vscode.Disposable.from(
       vscode.workspace.onDidChangeTextDocument((event) => { this.follow(event); }),
-      vscode.workspace.onDidCloseTextDocument((document) => {
-        if (document === this.proposal?.document) {
-          this.clear();
-        }
-      }),
+      vscode.workspace.onDidOpenTextDocument((document) => { this.discard(document); }),
+      vscode.workspace.onDidCloseTextDocument((document) => { this.discard(document); }),
       vscode.window.onDidChangeActiveTextEditor(redraw),
       vscode.window.onDidChangeTextEditorSelection(redraw),
       vscode.window.onDidChangeTextEditorVisibleRanges(redraw),
       switches.onDidChange(() => {
-        if (!this.isWanted(vscode.window.activeTextEditor?.document)) {
+        // While another tab is opened there is no active editor, and a jump goes on.
+        const document = vscode.window.activeTextEditor?.document;
+        if (!this.isOn || (document !== undefined && !this.isWanted(document))) {
           this.clear();
         }
       }),
@@ -73,6 +73,11 @@ export class NextEdit implements vscode.Disposable {
     const proposal = this.valid();
     if (proposal === undefined) {
       await this.ask("invoked");
+    } else if (proposal.document === undefined) {
+      // The server answers for the document that it is about to read.
+      this.clear();
+      await jump(proposal);
+      this.askSoon("invoked");
     } else if (editor === undefined || !isAt(proposal, editor)) {
       await jump(proposal);
       this.redraw();
@@ -92,18 +97,30 @@ export class NextEdit implements vscode.Disposable {
     if (contentChanges.length === 0) {
       return;
     }
-    if (document === this.proposal?.document) {
-      this.clear();
-    }
+    this.discard(document);
     if (document === vscode.window.activeTextEditor?.document) {
-      this.cancel();
-      this.timer = setTimeout(() => void this.ask("automatic"), PAUSE_MS);
+      this.askSoon("automatic");
     }
   }
 
-  private isWanted(document: vscode.TextDocument | undefined): document is vscode.TextDocument {
-    const isOn = this.switches.isEnabled && !this.switches.isSnoozed && configuration.get<string>("nextEdit", "automatic") !== "off";
-    return isOn && document !== undefined && isEnabledFor(configuration.languages(), document.languageId);
+  /** Drop a proposal for a document that is another one now. */
+  private discard({ uri }: vscode.TextDocument): void {
+    if (uri.toString() === this.proposal?.uri.toString()) {
+      this.clear();
+    }
+  }
+
+  private askSoon(kind: TriggerKind): void {
+    this.cancel();
+    this.timer = setTimeout(() => void this.ask(kind), PAUSE_MS);
+  }
+
+  private get isOn(): boolean {
+    return this.switches.isEnabled && !this.switches.isSnoozed && configuration.get<string>("nextEdit", "automatic") !== "off";
+  }
+
+  private isWanted(document: vscode.TextDocument): boolean {
+    return this.isOn && isEnabledFor(configuration.languages(), document.languageId);
   }
 
   private async ask(kind: TriggerKind): Promise<void> {
@@ -118,7 +135,7 @@ export class NextEdit implements vscode.Disposable {
     const params = {
       textDocument: { uri: editor.document.uri.toString(), version: editor.document.version },
       position: { line, character },
-      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true },
+      context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true, otherFiles: true },
     };
     const answer = await this.server.request<EditAnswer>(METHOD, params, asked.token);
     if (asked.token.isCancellationRequested) {
@@ -133,11 +150,11 @@ export class NextEdit implements vscode.Disposable {
 
   private async apply(proposal: Proposal, editor: vscode.TextEditor): Promise<void> {
     this.clear();
-    const begin = proposal.document.offsetAt(proposal.range.start);
+    const begin = editor.document.offsetAt(proposal.range.start);
     if (!(await editor.edit((edits) => { edits.replace(proposal.range, proposal.text); }))) {
       return;
     }
-    const end = proposal.document.positionAt(begin + proposal.text.length);
+    const end = editor.document.positionAt(begin + proposal.text.length);
     editor.selection = new vscode.Selection(end, end);
     if (proposal.command !== undefined) {
       const { command, arguments: args } = proposal.command;
@@ -148,7 +165,7 @@ export class NextEdit implements vscode.Disposable {
   /** The proposal, if its document is as it was. */
   private valid(): Proposal | undefined {
     const { proposal } = this;
-    return proposal?.document.version === proposal?.version ? proposal : undefined;
+    return proposal?.document?.version === proposal?.version ? proposal : undefined;
   }
 
   private cancel(): void {
@@ -179,15 +196,20 @@ export class NextEdit implements vscode.Disposable {
   }
 }
 
-/** The edit, if its document is open in the version that it was made for. */
+/** The edit, if its document is open in the version that it was made for, or not open as when it was made. */
 function proposalOf(edit: ProposedEdit | undefined): Proposal | undefined {
-  const document = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === edit?.textDocument.uri);
-  if (edit === undefined || document?.version !== edit.textDocument.version) {
+  if (edit === undefined) {
+    return undefined;
+  }
+  const { uri, version } = edit.textDocument;
+  const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri);
+  if (document?.version !== (version ?? undefined)) {
     return undefined;
   }
   const { start, end } = edit.range;
   const range = new vscode.Range(start.line, start.character, end.line, end.character);
-  return { document, version: document.version, range, text: edit.text, command: edit.command };
+  const place = document?.uri ?? vscode.Uri.parse(uri, true);
+  return { uri: place, document, version: document?.version, range, text: edit.text, command: edit.command };
 }
 
 function isAt({ document, range }: Proposal, editor: vscode.TextEditor): boolean {
@@ -195,7 +217,7 @@ function isAt({ document, range }: Proposal, editor: vscode.TextEditor): boolean
   return editor.document === document && range.start.line <= line && line <= range.end.line;
 }
 
-async function jump({ document, range }: Proposal): Promise<void> {
-  const editor = await vscode.window.showTextDocument(document, { selection: new vscode.Range(range.start, range.start) });
+async function jump({ uri, range }: Proposal): Promise<void> {
+  const editor = await vscode.window.showTextDocument(uri, { selection: new vscode.Range(range.start, range.start) });
   editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
 }

@@ -124,10 +124,10 @@ interface ProtocolPosition {
   readonly character: number;
 }
 
-/** One edit that the server proposes. */
+/** One edit that the server proposes; a file that is not open has no version. */
 export interface ProposedEdit {
   readonly text: string;
-  readonly textDocument: { readonly uri: string; readonly version: number };
+  readonly textDocument: { readonly uri: string; readonly version: number | null };
   readonly range: { readonly start: ProtocolPosition; readonly end: ProtocolPosition };
   readonly command?: { readonly title: string; readonly command: string; readonly arguments?: unknown[] };
 }

@@ -14,6 +14,8 @@ from tests.editors.vscode.workbench import Workbench
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
 
 CALLS = LOGGING.before
+AREA = "def area(w, h):\n    return w * h\n\n\nfirst = area(1, 2)\n"
+PLAN = "from shapes import area\n\nrooms = 5\nsecond = area(3, rooms)\n"
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,9 @@ def window(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Window]:
     """A window with a ready server; each test opens a file of its own."""
-    with open_window(the_workbench, tmp_path_factory.mktemp("edits")) as window:
+    folder = tmp_path_factory.mktemp("edits")
+    (folder / "plan.py").write_text(PLAN)
+    with open_window(the_workbench, folder) as window:
         window.wait_until_ready()
         yield window
 
@@ -51,6 +55,48 @@ def test_tab_jumps_to_the_edit_and_tab_applies_it(window: Window) -> None:
     window.press("Tab")
     until(lambda: window.attached() == "", what="no further edit")
     assert window.save() == CALLS.replace("info", "debug")
+
+
+def test_tab_goes_on_in_another_document(window: Window) -> None:
+    window.open("use.py", "from net import fetch\n\nprint(fetch('a'))\n")
+    window.open("net.py", "def fetch(url):\n    return open(url)\n")
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
+    window.type("load")
+    window.press("ArrowDown")
+    wait_for(window, "next edit in use.py:1, Tab to jump")
+    window.press("Tab")
+    wait_for(window, "Tab to apply")
+    window.press("Tab")
+    wait_for(window, "Tab to jump")
+    window.press("Tab")
+    wait_for(window, "Tab to apply")
+    window.press("Tab")
+    until(lambda: window.attached() == "", what="no further edit")
+    assert window.save() == "from net import load\n\nprint(load('a'))\n"
+
+
+def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window) -> None:
+    window.open("shapes.py", AREA)
+    window.press("Control+Home", "End", "ArrowLeft", "ArrowLeft")
+    window.type(", n")
+    window.press(*["ArrowDown"] * 4, "End", "ArrowLeft")
+    window.type(", 1")
+
+    def is_hinted() -> bool:
+        if "next edit in plan.py:4, Tab to jump" in window.attached():
+            return True
+        # The index may not have read the file when the server was asked before.
+        window.type("0")
+        window.press("Backspace")
+        window.page.wait_for_timeout(1_000)
+        return False
+
+    until(is_hinted, what="edit in a file that is not open")
+    window.press("Tab")
+    wait_for(window, "Tab to apply")
+    window.press("Tab")
+    until(lambda: window.attached() == "", what="no further edit")
+    assert window.save() == PLAN.replace("rooms)", "rooms, 1)")
 
 
 def test_an_edit_that_is_dismissed_is_not_proposed_again(window: Window) -> None:

@@ -164,10 +164,11 @@ local function ask(kind)
 end
 
 --- Asks for an edit when the text has rested.
-local function ask_soon()
+---@param kind integer
+local function ask_soon(kind)
   M.cancel()
   timer:start(PAUSE_MS, 0, vim.schedule_wrap(function()
-    ask(AUTOMATIC)
+    ask(kind)
   end))
 end
 
@@ -249,13 +250,13 @@ function M.attach(buf)
   end
   on({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, function()
     M.clear()
-    ask_soon()
+    ask_soon(AUTOMATIC)
   end)
   on({ 'InsertLeave' }, function()
     if current then
       M.redraw()
     else
-      ask_soon()
+      ask_soon(AUTOMATIC)
     end
   end)
   on({ 'CursorMoved', 'CursorMovedI', 'CompleteDone', 'InsertEnter', 'BufEnter' }, function()
@@ -266,7 +267,7 @@ function M.attach(buf)
   on({ 'BufLeave' }, M.cancel)
   if opened == buf then
     opened = nil
-    ask_soon()
+    ask_soon(INVOKED)
   end
 end
 
