@@ -76,6 +76,15 @@ def test_text_inserted_far_above_does_not_disturb_the_window(builder: PromptBuil
     assert builder.build("a", "# a new first line\n" + CODE + "    ret", "") == first
 
 
+def test_a_context_goes_in_front_of_a_text_that_just_fits(tokenizer: Tokenizer) -> None:
+    window = TextWindow(800, 200)
+    bare = PromptBuilder(tokenizer, window, max_prompt=600).build("a", CODE, "")
+    builder = PromptBuilder(tokenizer, window, max_prompt=len(bare.tokens))
+    prompt = builder.build("a", CODE, "", context=(5, 6))
+    assert [*prompt.tokens] == [5, 6, *bare.tokens]
+    assert prompt.num_context == 2
+
+
 @pytest.mark.parametrize("closers", [")", '")', "):", "]", " }", ">", ">)"])
 def test_brackets_that_the_editor_closed_are_not_shown(
     builder: PromptBuilder, tokenizer: Tokenizer, closers: str

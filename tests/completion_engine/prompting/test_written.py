@@ -24,6 +24,7 @@ def test_the_text_is_what_follows_the_healed_bytes(tokenizer: Tokenizer, healed:
     spelt = (healed + text).encode()
     tokens = [token_of(tokenizer, bytes([byte])) for byte in spelt]
     written = Written(tokenizer, healed.encode())
+    assert written.text == ""
     texts = []
     for at, token in enumerate(tokens):
         assert written.healing().bytes == healed.encode()[at:]
