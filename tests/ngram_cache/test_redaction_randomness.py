@@ -70,6 +70,7 @@ def test_which_letters_behind_a_telling_name_are_no_name(value: str, does_fall_a
         (KEY, ""),
         (f"a.{KEY}.b", "a..b"),
         ("id_550e8400-e29b-41d4-a716-446655440000", "id_"),
+        (f"id_550e8400-e29b-41d4-a716-446655440000.{KEY}", "id_."),
         ("ordinary_name_of_a_module_of_mine", "ordinary_name_of_a_module_of_mine"),
         ("configurationvalue/ordinaryname", "configurationvalue/ordinaryname"),
         (f"host/commit/{HASH}", f"host/commit/{HASH}"),
