@@ -156,7 +156,7 @@ def repeats_suffix(region: CursorRegion, reading: Reading) -> Fire | None:
     if not is_at_line_start:  # a target may leave out the marks that close what stands before the cursor
         rest = region.line_suffix.strip(_CLOSING_CHARS)[:NUM_HEAD_CHARS]
         fires.append(_repeats_head(region, reading.text, rest, is_line=False, least=_LEAST_REST))
-    return next((fire for fire in fires if fire), None)
+    return min((fire for fire in fires if fire), key=lambda fire: fire.seen, default=None)
 
 
 def _joined_lines(region: CursorRegion) -> str:

@@ -147,3 +147,11 @@ def test_a_cut_keeps_a_comment_after_code_only_as_a_whole(
 ) -> None:
     rules = StopRules(at(language, document))
     assert cut[: rules.boundary(cut)] == kept
+
+
+def test_the_first_repeat_that_is_seen_decides() -> None:
+    rest = 'def f():    r#"\n\n    '
+    rules = StopRules(CursorContext("", rest))
+    known = [rules.check(rest[:end]) for end in range(1, len(rest) + 1)]
+    decided = [stop for stop in known if stop is not None]
+    assert decided and set(decided) == {decided[0]}
