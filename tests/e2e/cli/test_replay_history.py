@@ -117,7 +117,9 @@ def test_it_can_be_stopped_at_any_time(
     """Stopped, it reports the commits that it has; killed, it leaves no files either."""
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
     repository.commit({"short.py": "value = 1\n"}, "Short")
-    program = "from lsp_server.cli import main; main()"
+    # A suite that was started in the background may ignore the signal, and so would its children.
+    listens = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{listens}; from lsp_server.cli import main; main()"
     command = [sys.executable, "-c", program, "replay", "--history", str(repository.root), "--minutes", "10"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=os.environ.copy()) as process:
