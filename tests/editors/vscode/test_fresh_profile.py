@@ -58,7 +58,7 @@ def test_a_new_user_gets_a_suggestion_without_setting_up_anything(
         said = window.wait_until_ready(timeout_s=SETUP_TIMEOUT_S)
         assert all(one.startswith("$(loading~spin) Slipstream") for one in said[:-1])
         window.open("mean.py", '"""Statistics of samples."""\n\n\n')
-        window.type("def mean(values):\n")
+        window.type("def mean(values):\nreturn ")  # there, the model is sure on any machine
         preview = window.whole_preview()
         window.press("Tab")
         assert window.save().splitlines()[4:] == preview.splitlines()
