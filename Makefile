@@ -12,8 +12,8 @@ PEERS := .peers
 MODEL := qwen2.5-coder-0.5b
 # Tests start hundreds of interpreters, and each one would compile all sources again; images for containers set this.
 unexport PYTHONDONTWRITEBYTECODE
-# Three wait for programs and two compute (tests/units.py), for two cores; some hold 1.5 GB of a model.
-WORKERS := 5
+# Many tests wait for programs, which leaves two more workers room on two cores; some hold 1.5 GB of a model.
+WORKERS := 4
 GPU_TARGET := qwen2.5-coder-1.5b
 LONG := --start-line 330 --set multiline=always --set deadlineMs=0 tests/completion_engine/distillation/test_distillation.py
 

@@ -1,4 +1,4 @@
-"""The tests that share a process, their order, and what runs beside them."""
+"""The tests that share a process, and their order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import COMPILING, GPU, VSCODE, is_waiting, unit_of, urgency
+from tests.units import GPU, VSCODE, unit_of, urgency
 
 # Each test sees that the one before it ran in the same process.
 NUMBERED = """
@@ -21,24 +21,6 @@ def test_numbered(number):
     global last
     assert number == last + 1
     last = number
-"""
-
-# Passes only while a test of the other folder runs.
-BESIDE = """
-import time
-from pathlib import Path
-
-import pytest
-
-HERE = Path(__file__).parent
-
-@pytest.mark.parametrize("number", range(3))
-def test_beside(number):
-    (HERE / "begun").touch()
-    deadline = time.monotonic() + 60
-    while not (HERE.with_name({other!r}) / "begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 """
 
 
@@ -72,36 +54,14 @@ def test_what_takes_longest_comes_first() -> None:
     assert [urgency(unit) for unit in units] == sorted({urgency(unit) for unit in units})
 
 
-@pytest.mark.parametrize(
-    ("unit", "expected"),
-    [(VSCODE, True), ("tests/e2e/test_a.py", True), (COMPILING, False), ("tests/a/test_b.py", False)],
-)
-def test_what_waits_for_programs(unit: str, expected: bool) -> None:
-    assert is_waiting(unit) == expected
-
-
-def test_what_waits_runs_beside_what_computes(tmp_path: Path) -> None:
-    """Two workers would otherwise both begin with the folder that is more urgent."""
-    for folder, other in (("e2e", "a"), ("a", "e2e")):
-        (tmp_path / "tests" / folder).mkdir(parents=True)
-        for name in ("one", "two"):
-            (tmp_path / "tests" / folder / f"test_{folder}_{name}.py").write_text(BESIDE.format(other=other))
-    assert "12 passed" in run_with_two_workers(tmp_path)
-
-
 def test_a_unit_runs_in_one_process_and_in_order(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / f"test_{name}.py").write_text(NUMBERED)
-    assert "36 passed" in run_with_two_workers(tmp_path)
-
-
-def run_with_two_workers(folder: Path) -> str:
-    """Run the tests of a folder in this project's way; returns the output."""
-    (folder / "conftest.py").write_text("from tests.conftest import *\n")
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "2"]
     done = subprocess.run(
-        [*command, "--rootdir", str(folder), "-c", str(folder / "pytest.ini"), str(folder)],
+        [*command, "--rootdir", str(tmp_path), "-c", str(tmp_path / "pytest.ini"), str(tmp_path)],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
@@ -109,4 +69,4 @@ def run_with_two_workers(folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    return done.stdout
+    assert "36 passed" in done.stdout

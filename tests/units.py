@@ -1,6 +1,6 @@
-"""The groups of tests that belong together, their order, and which of them wait for other programs.
+"""The groups of tests that belong together, and their order.
 
-Owns the units of work.
+Owns the units of work and their order.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ GPU = "tests/completion_engine/gpu/"
 COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
 # All of these share two real replicas.
 REPLICAS = "tests/fleet/replicas/"
-# They start programs and wait for them, which leaves a core free for other tests.
-WAITING = ("tests/editors/", "tests/e2e/", "tests/fleet/")
 # The longest tests begin first: otherwise the run would wait for them in the end.
-FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/scripts/test_gpu_first.py", "tests/editors/", "tests/e2e/")
+FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/editors/", "tests/e2e/")
 
 
 def unit_of(nodeid: str) -> str:
@@ -39,8 +37,3 @@ def unit_of(nodeid: str) -> str:
 def urgency(unit: str) -> int:
     """Sorts units: the long ones first."""
     return next((rank for rank, start in enumerate(FIRST) if unit.startswith(start)), len(FIRST))
-
-
-def is_waiting(unit: str) -> bool:
-    """Return whether the tests of a unit mostly wait for other programs; the others compute."""
-    return unit.startswith(WAITING)
