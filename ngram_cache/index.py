@@ -113,8 +113,9 @@ class NgramIndex:
 
     @property
     def num_documents(self) -> int:
-        """Number of paths that are searched."""
-        return len(self._table)
+        """Number of paths that are searched; from then on `find` finds them all."""
+        with self._lock:
+            return len(self._table)
 
     @property
     def num_tokens(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,26 @@ def test_a_path_is_held_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(LiveParts, "publish", look_before)
     index.update("b", [1, 3])
     assert seen == [(False, False)] and index.holds("b")
+
+
+def test_a_path_is_counted_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = NgramIndex([("a", [1, 2])])
+    publish, seen = LiveParts.publish, list[tuple[int, bool]]()
+
+    def look() -> None:
+        seen.append((index.num_documents, "b" in index.find([1, 3], max_occurrences=10)))
+
+    looker = Thread(target=look)
+
+    def look_before(self: LiveParts, parts: Iterable[Part], touched: Iterable[int]) -> None:
+        looker.start()
+        looker.join(0.2)  # time enough to see too much
+        publish(self, parts, touched)
+
+    monkeypatch.setattr(LiveParts, "publish", look_before)
+    index.update("b", [1, 3])
+    looker.join()
+    assert seen == [(2, True)]
 
 
 def test_of_many_occurrences_so_many_are_looked_at() -> None:
