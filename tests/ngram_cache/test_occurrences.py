@@ -52,7 +52,7 @@ def test_a_path_is_held_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPat
         publish(self, parts, touched)
 
     monkeypatch.setattr(LiveParts, "publish", look_before)
-    index.update("b", [1, 3])
+    index.update("b", [1, 3, 4])
     assert seen == [(False, False)] and index.holds("b")
 
 
@@ -71,7 +71,7 @@ def test_a_path_is_counted_no_sooner_than_it_is_found(monkeypatch: pytest.Monkey
         publish(self, parts, touched)
 
     monkeypatch.setattr(LiveParts, "publish", look_before)
-    index.update("b", [1, 3])
+    index.update("b", [1, 3, 4])
     looker.join()
     assert seen == [(2, True)]
 
