@@ -113,9 +113,8 @@ class NgramIndex:
 
     @property
     def num_documents(self) -> int:
-        """Number of paths that are searched; from then on `find` finds them all."""
-        with self._lock:
-            return len(self._table)
+        """Number of paths that are searched; `find` finds them all."""
+        return self._live.num_documents
 
     @property
     def num_tokens(self) -> int:

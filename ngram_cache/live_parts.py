@@ -21,6 +21,7 @@ class LiveParts:
 
     def __init__(self, table: VersionTable) -> None:
         self.parts: tuple[Part, ...] = ()
+        self.num_documents = 0  # paths of the table when the parts were replaced
         self._table = table
 
     def without(self, path: str) -> tuple[tuple[Part, ...], frozenset[int]]:
@@ -44,6 +45,7 @@ class LiveParts:
             if changed.has_live or any(version in self._table for version in part.segment.documents):
                 fresh.append(changed)
         self.parts = tuple(fresh)
+        self.num_documents = len(self._table)
         self._table.settle()
 
     def replace(self, old: Sequence[Part], merged: Segment) -> None:
