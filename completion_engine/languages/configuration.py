@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from completion_engine.languages.braces import APOSTROPHE, C_LIKE, DOLLAR_BRACE, PLAIN_STRINGS, SLASHES
@@ -16,6 +15,7 @@ from completion_engine.languages.syntax import (
     long_string,
     string,
 )
+from completion_engine.languages.web import CSS
 
 JSONNET = replace(
     C_LIKE,
@@ -56,12 +56,7 @@ NIX = replace(
     skipped=(APOSTROPHE,),
     word_marks="_-'",
 )
-CONFIG = Language(
-    pairs=(line_comment("#", r"(?<!\S)#"), *PLAIN_STRINGS),
-    skipped=(APOSTROPHE,),
-    unfinished=re.compile(r"[,:>+~\\]$"),
-    word_marks="_-",
-)
+CONFIG = replace(CSS, pairs=(line_comment("#", r"(?<!\S)#"), *PLAIN_STRINGS), skipped=(APOSTROPHE,))
 
 BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("terraform", "hcl"), HCL),

@@ -18,7 +18,6 @@ from completion_engine.languages.syntax import (
 )
 
 DOLLAR_PAREN = code_in("$(", ")")
-_END = frozenset({"end"})
 
 _SHELL_HEREDOCS = (
     heredoc(r"(?<!<)<<-?[ \t]*(?:['\"]|\\)(?P<tag>[A-Za-z_]\w*)['\"]?", r"^[ \t]*<tag>(?=\n)"),
@@ -83,7 +82,7 @@ CMAKE = Language(
     brackets="(){}",
     skipped=(r"\\.",),
     opener=re.compile(r"^\s*(?:if|else|elseif|foreach|while|function|macro)\s*\(.*\)$", re.IGNORECASE),
-    unfinished=re.compile(r"(?!)"),
+    unfinished=NEVER,
     clauses=frozenset({"else", "elseif"}),
     closers=frozenset({"endif", "endforeach", "endwhile", "endfunction", "endmacro"}),
 )
@@ -91,7 +90,7 @@ FISH = replace(
     SHELL,
     pairs=(line_comment("#", r"(?<![^\s;(|&])#"), long_string('"', inner=(DOLLAR_PAREN,)), long_string("'")),
     opener=re.compile(r"^\s*(?:function|if|for|while|switch|case|begin|else)\b"),
-    closers=_END,
+    closers=frozenset({"end"}),
 )
 TCL = replace(SHELL, blocks="brace", pairs=(line_comment("#", r"^[ \t]*#|(?<=;)[ \t]*#"), long_string('"')))
 NUSHELL = replace(

@@ -30,7 +30,7 @@ _MAX_MARKS = 8
 _MAX_OVERLAPS = 8
 _MAX_OPENED = 64  # marks in prose without a partner yet
 _MAX_KEPT = 256  # imbalances
-_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
+OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 _MAX_CHARS_BEFORE = 400  # characters of the cursor's line
 
 
@@ -38,8 +38,8 @@ def num_covered(region: CursorRegion, text: str) -> int:
     """Return how many characters of the rest of the line `text` replaces.
 
     Chooses the number that leaves brackets and strings the most balanced; among equals, the largest. A text
-    that ends with the whole rest replaces it if the line is no less balanced than before: the rest may close
-    what other lines open.
+    that ends with the whole rest replaces it if the line is at least as balanced as before: the rest may
+    close what other lines open.
     """
     rest = region.line_suffix
     if not rest.strip():
@@ -244,7 +244,7 @@ def _uncounted_closings(region: CursorRegion, text: str) -> Iterator[tuple[int, 
     In code these are angle brackets alone. In prose, and in what the cursor stands in, all brackets and
     quotes, as far as they do not pair in the text.
     """
-    waiting, in_text, in_code = open_marks(region), list[str](), list[str]()
+    waiting, in_text, in_code = unpaired_marks(region), list[str](), list[str]()
     for start, end, stack in _pieces(region, text):
         entry = stack[-1] if stack and stack[-1].is_text else None
         is_own = entry is not None and entry.start < 0
@@ -261,8 +261,8 @@ def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
     """Return whether a mark closes none of `opened`; updates `opened` with the mark."""
     if mark.startswith("\\"):
         return False
-    opening = _OPENING.get(mark, mark)
-    is_own_closer = opening == mark and mark not in _OPENING.values()
+    opening = OPENING.get(mark, mark)
+    is_own_closer = opening == mark and mark not in OPENING.values()
     if opening in opened and (opening != mark or is_own_closer):
         del opened[len(opened) - 1 - opened[::-1].index(opening) :]
         return False
@@ -276,7 +276,7 @@ def _closes_nothing(mark: str, opened: list[str], waiting: set[str]) -> bool:
     return True
 
 
-def open_marks(region: CursorRegion) -> set[str]:
+def unpaired_marks(region: CursorRegion) -> set[str]:
     """Return the marks that close themselves, such as quotes, with an odd count in the prose of the cursor's
     line.
     """

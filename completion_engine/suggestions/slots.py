@@ -9,12 +9,13 @@ import re
 
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.rest_of_line import (
+    OPENING,
     imbalance,
     is_prose,
     num_covered,
     only_closes,
-    open_marks,
     prose_start,
+    unpaired_marks,
 )
 
 _SEPARATORS = (",", ";")
@@ -22,7 +23,6 @@ _COMMENTS = ("//", "/*", "--", "#")
 _SYMMETRIC = ("*", "_", "~", "`", "$")
 _CELL = re.compile(r"(?:\\.|[^|\\\n])*")
 _TEX_CELL = re.compile(r"(?:\\[^\\\n]|[^&\\\n])*")
-_BRACKETS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _WORD = re.compile(r"\w")
 _MAX_LINE_CHARS = 400
 _LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
@@ -49,12 +49,12 @@ def within_slot(region: CursorRegion, text: str) -> str:
 
 def _end_of_cell(region: CursorRegion, text: str) -> int:
     """Return where a text ends its cell of a table, if the rest of the line begins with its end; else -1."""
-    rest = region.line_suffix.lstrip()
+    rest, cell = region.line_suffix.lstrip(), None
     if rest.startswith("|") and region.line_prefix.lstrip().startswith("|") and region.language.is_text:
-        return _CELL.match(text).end()  # type: ignore[union-attr] # it matches any text
-    if rest.startswith(("&", "\\\\")) and region.language_id in ("latex", "latex-math"):
-        return _TEX_CELL.match(text).end()  # type: ignore[union-attr] # it matches any text
-    return -1
+        cell = _CELL.match(text)
+    elif rest.startswith(("&", "\\\\")) and region.language_id in ("latex", "latex-math"):
+        cell = _TEX_CELL.match(text)
+    return cell.end() if cell else -1
 
 
 def _end_in_prose(region: CursorRegion, text: str) -> int:
@@ -65,9 +65,9 @@ def _end_in_prose(region: CursorRegion, text: str) -> int:
     rest = region.line_suffix.lstrip()
     if not _WORD.search(rest) or "\n" in text or not (is_prose(region) or region.language.is_marked):
         return -1
-    if rest[0] in _SYMMETRIC and rest[0] in open_marks(region):
+    if rest[0] in _SYMMETRIC and rest[0] in unpaired_marks(region):
         return _closing_mark(text, rest[0])
-    return _closing_bracket(prose_start(region), text, rest[0]) if rest[0] in _BRACKETS else -1
+    return _closing_bracket(prose_start(region), text, rest[0]) if rest[0] in OPENING else -1
 
 
 def _closing_mark(text: str, mark: str) -> int:
@@ -78,7 +78,7 @@ def _closing_mark(text: str, mark: str) -> int:
 
 def _closing_bracket(before: str, text: str, mark: str) -> int:
     """Return where a bracket of a text closes the one that is open in the prose before it; -1 without one."""
-    steps = {_BRACKETS[mark]: 1, mark: -1}
+    steps = {OPENING[mark]: 1, mark: -1}
     num_open = 0
     for char in before:
         num_open = max(0, num_open + steps.get(char, 0))
@@ -126,14 +126,15 @@ def before_separator(region: CursorRegion, text: str) -> str:
 
 
 def before_extra_closing(region: CursorRegion, text: str) -> str:
-    """The text up to the last closing mark that leaves the line no less balanced than it was.
+    """The text up to the last closing mark that leaves the line at least as balanced as it was.
 
     A text may close all that the rest closes, and lack a separator between: `) }` where `); }` stands.
     """
     if "\n" in text or not region.line_suffix.strip():
         return text
+    before = imbalance(region, "", 0)
     ends = [event.end for event in region.read(text).events if event.kind == "close"]
     for end in (len(text), *reversed(ends)):
-        if imbalance(region, text[:end], num_covered(region, text[:end])) <= imbalance(region, "", 0):
+        if imbalance(region, text[:end], num_covered(region, text[:end])) <= before:
             return text[:end]
     return text
