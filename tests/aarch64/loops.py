@@ -108,12 +108,12 @@ def main() -> None:
     from completion_engine.cpu.kernels.packing import RECORDS
     from completion_engine.cpu.kernels.query_products import NUM_QUERIES
 
-    told = {
+    facts = {
         "records": [asdict(record) for record in RECORDS.values()],
         "names": names,
         "num_queries": NUM_QUERIES,
     }
-    file.with_name(f"{file.name}.json").write_text(json.dumps(told), encoding="ascii")
+    file.with_name(f"{file.name}.json").write_text(json.dumps(facts), encoding="ascii")
 
 
 if __name__ == "__main__":

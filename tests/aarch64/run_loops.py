@@ -84,14 +84,14 @@ def lane_sums(levels: Array) -> bytes:
     return b"".join(part.astype(np.int16).tobytes() for part in parts)
 
 
-def products(call: Call, told: dict[str, Any]) -> Iterator[tuple[str, Array]]:
+def products(call: Call, facts: dict[str, Any]) -> Iterator[tuple[str, Array]]:
     """Each by all instruction sets, which must agree."""
-    for record in told["records"]:
+    for record in facts["records"]:
         rng = np.random.default_rng(record["bits"])
         tile, units, bias = records(rng, record), drawn(rng, TILE_OUTPUTS), drawn(rng, TILE_OUTPUTS)
         for num_rows in GROUPS:
             (rows, lanes), found = rounded_rows(rng, num_rows), []
-            for name in told["names"]:
+            for name in facts["names"]:
                 outputs = np.zeros((num_rows, TILE_OUTPUTS), np.float32)
                 loop = f"product {record['bits']} {num_rows} {name}"
                 call(loop, tile, rows, lanes, units, bias, outputs, TILE_OUTPUTS, NUM_BLOCKS)
@@ -100,9 +100,9 @@ def products(call: Call, told: dict[str, Any]) -> Iterator[tuple[str, Array]]:
             yield f"product of {record['bits']} bits, {num_rows} rows", found[0]
 
 
-def attention(call: Call, told: dict[str, Any]) -> Iterator[tuple[str, Array]]:
+def attention(call: Call, facts: dict[str, Any]) -> Iterator[tuple[str, Array]]:
     """Scores and sums of eight queries, for stored numbers of 2 and 4 bytes."""
-    num_queries = told["num_queries"]
+    num_queries = facts["num_queries"]
     rng = np.random.default_rng(0)
     for size in (2, 4):
         for num_channels in (16, 48, 128):
@@ -150,8 +150,8 @@ def sums(call: Call) -> Iterator[tuple[str, Array]]:
 
 def main() -> None:
     file = Path(sys.argv[1])
-    call, told = loaded(file), json.loads(file.with_name(f"{file.name}.json").read_text(encoding="ascii"))
-    for part in (products(call, told), attention(call, told), rounding(call), sums(call)):
+    call, facts = loaded(file), json.loads(file.with_name(f"{file.name}.json").read_text(encoding="ascii"))
+    for part in (products(call, facts), attention(call, facts), rounding(call), sums(call)):
         for name, found in part:
             print(name, hashlib.sha256(found.tobytes()).hexdigest()[:16])  # noqa: T201 - a command speaks
 

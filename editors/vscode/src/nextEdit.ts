@@ -47,7 +47,7 @@ export class NextEdit implements vscode.Disposable {
       vscode.window.onDidChangeTextEditorSelection(redraw),
       vscode.window.onDidChangeTextEditorVisibleRanges(redraw),
       switches.onDidChange(() => {
-        // While another tab is opened there is no active editor, and a jump goes on.
+        // No editor is active while another tab opens, and a jump goes on.
         const document = vscode.window.activeTextEditor?.document;
         if (!this.isOn || (document !== undefined && !this.isWanted(document))) {
           this.clear();
