@@ -137,7 +137,7 @@ def told_of(compiled: Any) -> dict[str, Any]:
             subprocess.run(
                 [str(tools / name), *flags, file.name], capture_output=True, text=True, check=True
             ).stdout
-            for name, flags in (("cuobjdump", ["-res-usage"]), ("nvdisasm", ["-c"]))
+            for name, flags in (("cuobjdump", ["-res-usage"]), ("nvdisasm", ["-c", "-ndf"]))
         )
     numbers = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", usage))
     return {
