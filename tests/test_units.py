@@ -47,6 +47,7 @@ def test_what_takes_longest_comes_first() -> None:
         VSCODE,
         GPU,
         "tests/gpu_faults/test_b.py",
+        "tests/scripts/test_gpu_first.py",
         "tests/editors/test_b.py",
         "tests/e2e/test_b.py",
         "tests/a/test_b.py",

@@ -17,7 +17,7 @@ COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
 # All of these share two real replicas.
 REPLICAS = "tests/fleet/replicas/"
 # The longest tests begin first: otherwise the run would wait for them in the end.
-FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/editors/", "tests/e2e/")
+FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/scripts/test_gpu_first.py", "tests/editors/", "tests/e2e/")
 
 
 def unit_of(nodeid: str) -> str:
