@@ -41,7 +41,7 @@ def test_one_version_of_triton_is_named_everywhere(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def compiled() -> list[dict[str, Any]]:
-    """What the compiler made of each kernel for each capability.
+    """Facts about the machine code of each kernel for each capability.
 
     Triton keeps what it compiles, by source, compiler and options, and the next run reads that code.
     """

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -151,5 +152,5 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def remove(profile: Path) -> None:
-    """Forget a profile: with the extension and its environment it may hold gigabytes."""
-    shutil.rmtree(profile, ignore_errors=True)
+    """Forget a profile. It may hold gigabytes and takes a minute, so it is deleted beside the next tests."""
+    threading.Thread(target=shutil.rmtree, args=(profile,), kwargs={"ignore_errors": True}).start()
