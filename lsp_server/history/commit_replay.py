@@ -48,14 +48,18 @@ class ReplayedCommit:
 
 @dataclass(slots=True)
 class TimeLimit:
-    """The time that a replay may take; each commit gets an equal share of what is left."""
+    """The time that a replay may take; each commit gets an equal share of what is left.
+
+    Commits whose blocks are chosen are compared with an earlier replay of them, where only whole blocks
+    count. So each of them may take all the time that is left.
+    """
 
     end: float
 
-    def share(self, num_left: int) -> float:
-        """The moment at which the next of `num_left` commits must end."""
+    def end_of(self, commit: CommitBlocks, num_left: int) -> float:
+        """The moment at which `commit`, the next of `num_left`, must end."""
         now = time.monotonic()
-        return now + max(0.0, self.end - now) / max(1, num_left)
+        return self.end if commit.ends else now + max(0.0, self.end - now) / max(1, num_left)
 
     @property
     def is_over(self) -> bool:
@@ -100,7 +104,8 @@ class CommitReplayer:
                     return
                 num_left_out = await asyncio.to_thread(files.become, commit.commit.parents[0])
                 await self._change_folders(client, added=here)
-                typed = await self._type_commit(client, files, commit, limit.share(len(commits) - number))
+                end = limit.end_of(commit, len(commits) - number)
+                typed = await self._type_commit(client, files, commit, end)
                 await self._change_folders(client, removed=here)
                 on_commit(ReplayedCommit(commit.commit, typed, num_left_out))
 

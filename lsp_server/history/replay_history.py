@@ -82,7 +82,7 @@ async def replay_history(
     report: Progress,
     on_commit: Callable[[ReplayedCommit], None],
 ) -> None:
-    """Type the commits into `record`, newest first, then once more with a larger model if one is stored.
+    """Type the commits into `record`, newest first; then the newest ones again with a larger stored model.
 
     Raises SlipstreamError. The record holds every finished commit, also when this is cancelled.
     """
