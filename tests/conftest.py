@@ -16,6 +16,8 @@ from tests.units import unit_of, urgency
 settings.register_profile("patient", deadline=None)  # an example takes long where the machine is busy
 settings.load_profile("patient")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Threads that spin while they wait take the cores of other test processes. Read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # without a driver kernels run on the CPU; read at import
 
