@@ -1,19 +1,24 @@
-"""Counters and latencies of one server, since it started."""
+"""Counters and latencies of one server, since it started, and a summary of those that are kept by day."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from completion_engine.request import STAGES, CompletionStats
-from lsp_server.workspace.usage_by_day import bucket_of, source_count
 from ngram_cache.redaction import blank_secrets
 
 # Percentiles cover this number of last completions, and the list of latencies this number.
 NUM_KEPT = 512
 NUM_LISTED = 64
+
+# Response times are counted in buckets; each ends 19 % above the one before, the last at 27 s.
+_BUCKETS_PER_OCTAVE, _NUM_BUCKETS = 4, 60
+_RESPONSE = "response_bucket_"
+_SOURCE = "source_"
 
 
 def _recent() -> deque[float]:
@@ -150,3 +155,46 @@ def percentiles(values: Iterable[float]) -> dict[str, float]:
     ranks = {name: int(share * len(ordered)) for name, share in _SHARES.items()}  # below the count, always
     found = {name: round(ordered[rank], 3) if ordered else 0.0 for name, rank in ranks.items()}
     return {"count": len(ordered), **found, "max": round(ordered[-1], 3) if ordered else 0.0}
+
+
+def bucket_of(response_ms: float) -> str:
+    """The name of the count that a response time belongs to."""
+    number = math.ceil(_BUCKETS_PER_OCTAVE * math.log2(max(response_ms, 1.0)))
+    return f"{_RESPONSE}{min(number, _NUM_BUCKETS - 1):02d}"
+
+
+def source_count(source: str) -> str:
+    """The name of the count of tokens from a source."""
+    return f"{_SOURCE}{source}"
+
+
+def usage_summary(counts: Mapping[str, int]) -> dict[str, Any]:
+    """The figures of some days for a person, as plain JSON values.
+
+    A key is saved for each accepted character, less one for each acceptance. Times are the upper ends of
+    their buckets, None without a response.
+    """
+    num_acceptances = counts.get("num_accepted", 0) + counts.get("num_partially_accepted", 0)
+    buckets = sorted((int(name.removeprefix(_RESPONSE)), number) for name, number in _of(counts, _RESPONSE))
+    return {
+        "num_keys_saved": max(0, counts.get("num_accepted_chars", 0) - num_acceptances),
+        "num_accepted": num_acceptances,
+        "num_answered": counts.get("num_answered", 0),
+        "p50_ms": _bucket_percentile(buckets, 0.5),
+        "p95_ms": _bucket_percentile(buckets, 0.95),
+        "tokens_by_source": {name.removeprefix(_SOURCE): number for name, number in _of(counts, _SOURCE)},
+    }
+
+
+def _of(counts: Mapping[str, int], kind: str) -> Iterator[tuple[str, int]]:
+    return ((name, number) for name, number in counts.items() if name.startswith(kind))
+
+
+def _bucket_percentile(buckets: list[tuple[int, int]], share: float) -> float | None:
+    """The upper end of the bucket that holds it."""
+    rank = math.floor(share * sum(number for _, number in buckets))
+    for bucket, number in buckets:
+        if rank < number:
+            return round(2 ** (bucket / _BUCKETS_PER_OCTAVE), 1)
+        rank -= number
+    return None

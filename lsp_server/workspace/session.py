@@ -230,9 +230,9 @@ class Session:
 
     def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
         """Return the draft scope: this window's in the document's folder, or else the document's own."""
-        is_wide = location.folder and is_shared
-        alone = self.notebooks.notebook_of(location.uri) or location.uri
-        return f"{self.window} {location.folder}" if is_wide else self.document_key(alone)
+        if location.folder and is_shared:
+            return f"{self.window} {location.folder}"
+        return self.document_key(self.notebooks.notebook_of(location.uri) or location.uri)
 
     def document_key(self, uri: str) -> str:
         """Return the engine's name of a document, unique among all windows."""

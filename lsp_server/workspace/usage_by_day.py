@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +18,11 @@ from typing import Any
 import platformdirs
 
 from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.workspace.measurements import usage_summary
 
 logger = logging.getLogger(__name__)
 
 NUM_DAYS = 31
-# Response times are counted in buckets; each ends 19 % above the one before, the last at 27 s.
-_BUCKETS_PER_OCTAVE, _NUM_BUCKETS = 4, 60
-_RESPONSE = "response_bucket_"
-_SOURCE = "source_"
 _MAX_WAIT_S = 1.0
 _PAUSE_S = 60.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS counts (day TEXT, name TEXT, number INTEGER, PRIMARY KEY (day, name))"
@@ -125,8 +121,8 @@ class UsageRecorder:
         with _logged():
             counts = [await self._within(self._usage.since, today - timedelta(days=days)) for days in (0, 6)]
             return {
-                "today": summary(counts[0]),
-                "week": summary(counts[1]),
+                "today": usage_summary(counts[0]),
+                "week": usage_summary(counts[1]),
                 "path": str(self._usage.path),
             }
         return None
@@ -143,46 +139,3 @@ def _logged() -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error, TimeoutError) as error:
         logger.warning("The statistics by day could not be used: %s", error)
-
-
-def bucket_of(response_ms: float) -> str:
-    """The name of the count that a response time belongs to."""
-    number = math.ceil(_BUCKETS_PER_OCTAVE * math.log2(max(response_ms, 1.0)))
-    return f"{_RESPONSE}{min(number, _NUM_BUCKETS - 1):02d}"
-
-
-def source_count(source: str) -> str:
-    """The name of the count of tokens from a source."""
-    return f"{_SOURCE}{source}"
-
-
-def summary(counts: Mapping[str, int]) -> dict[str, Any]:
-    """The figures of some days for a person, as plain JSON values.
-
-    A key is saved for each accepted character, less one for each acceptance. Times are the upper ends of
-    their buckets, None without a response.
-    """
-    num_acceptances = counts.get("num_accepted", 0) + counts.get("num_partially_accepted", 0)
-    buckets = sorted((int(name.removeprefix(_RESPONSE)), number) for name, number in _of(counts, _RESPONSE))
-    return {
-        "num_keys_saved": max(0, counts.get("num_accepted_chars", 0) - num_acceptances),
-        "num_accepted": num_acceptances,
-        "num_answered": counts.get("num_answered", 0),
-        "p50_ms": _percentile(buckets, 0.5),
-        "p95_ms": _percentile(buckets, 0.95),
-        "tokens_by_source": {name.removeprefix(_SOURCE): number for name, number in _of(counts, _SOURCE)},
-    }
-
-
-def _of(counts: Mapping[str, int], kind: str) -> Iterator[tuple[str, int]]:
-    return ((name, number) for name, number in counts.items() if name.startswith(kind))
-
-
-def _percentile(buckets: list[tuple[int, int]], share: float) -> float | None:
-    """The upper end of the bucket that holds it."""
-    rank = math.floor(share * sum(number for _, number in buckets))
-    for bucket, number in buckets:
-        if rank < number:
-            return round(2 ** (bucket / _BUCKETS_PER_OCTAVE), 1)
-        rank -= number
-    return None

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.workspace.usage_by_day import NUM_DAYS, UsageByDay, UsageRecorder, bucket_of, summary
+from lsp_server.workspace.measurements import bucket_of, usage_summary
+from lsp_server.workspace.usage_by_day import NUM_DAYS, UsageByDay, UsageRecorder
 
 DAY = date(2026, 3, 31)
 
@@ -68,13 +69,13 @@ def test_nothing_is_created_to_read(tmp_path: Path) -> None:
 def test_percentiles_are_the_upper_ends_of_buckets(
     times: tuple[float, ...], p50_ms: float | None, p95_ms: float | None
 ) -> None:
-    found = summary(Counter(bucket_of(ms) for ms in times))
+    found = usage_summary(Counter(bucket_of(ms) for ms in times))
     assert (found["p50_ms"], found["p95_ms"]) == (p50_ms, p95_ms)
 
 
 def test_each_acceptance_costs_a_key() -> None:
     counts = {"num_accepted_chars": 50, "num_accepted": 2, "num_partially_accepted": 3, "source_ngram": 4}
-    found = summary(counts)
+    found = usage_summary(counts)
     assert (found["num_keys_saved"], found["num_accepted"]) == (45, 5)
     assert found["tokens_by_source"] == {"ngram": 4}
 
