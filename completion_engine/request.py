@@ -32,9 +32,12 @@ class Cancellation:
         self._calls: list[Callable[[], None]] = []
         self.instead: CompletionRequest | None = None  # the request that replaces the cancelled work
 
-    def give_way(self) -> None:
-        """Let another window have the engine: the work ends with what it has once its turn is over."""
-        self._gives_way = True
+    def give_way(self, *, must: bool = True) -> None:
+        """Let another window have the engine: the work ends with what it has once its turn is over.
+
+        If it no longer `must`, its turn has no end.
+        """
+        self._gives_way = must
 
     @property
     def gives_way(self) -> bool:

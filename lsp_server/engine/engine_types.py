@@ -155,6 +155,25 @@ class EngineJob:
             self.cancelled_s = time.perf_counter()
             self.request.cancellation.cancel()
 
+    def settle(self, answer: Completion | BaseException) -> None:
+        """Answer the request; after a cancellation, report how long the engine was still busy with it."""
+        try:
+            self.resolve(answer)
+        finally:
+            if self.cancelled_s is not None:
+                self.on_idle_after_cancel((time.perf_counter() - self.cancelled_s) * 1000)
+
+    def needs_another_turn(self, answer: Completion | BaseException) -> bool:
+        """Return whether another window's request ended this one before it had any text to show.
+
+        An editor sends no further request until the next key, so an empty answer would leave its user without
+        a suggestion. The engine keeps what it computed. Within the request's patience it is worth going on.
+        """
+        if not isinstance(answer, Completion) or answer.text or self.cancelled_s is not None:
+            return False
+        was_cut_short = answer.stats.finish_reason == "deadline" and self.request.cancellation.gives_way
+        return was_cut_short and time.perf_counter() - self.submitted_s < self.request.patience_ms / 1e3
+
 
 @dataclass(slots=True)
 class EditJob:

@@ -59,6 +59,12 @@ class RequestQueue:
         if job.user not in self._turns:
             self._turns[job.user] = self._next_turn()
 
+    def submit_again(self, job: EngineJob) -> None:
+        """Queue a request for a turn after the other users, unless its user has a newer one or has gone."""
+        if job.user in self._turns and job.user not in self._jobs:
+            self._jobs[job.user] = job
+            self._turns[job.user] = self._next_turn()
+
     @property
     def has_edits(self) -> bool:
         """Whether an edit request can be served: one waits, and no completion is to be written first."""

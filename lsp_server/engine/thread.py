@@ -59,8 +59,7 @@ class EngineThread:
     @property
     def is_busy(self) -> bool:
         """Whether a completion or an edit waits or runs. May be read from any thread."""
-        has_edits = self._edit_job is not None or self._queue.has_edits
-        return self._job is not None or self._queue.has_jobs or has_edits
+        return bool(self._job or self._edit_job) or self._queue.has_jobs or self._queue.has_edits
 
     @property
     def is_quiet(self) -> bool:
@@ -72,8 +71,7 @@ class EngineThread:
     @property
     def is_sick(self) -> bool:
         """Whether only a new process would help: the engine fails every time, or does not return."""
-        job = self._job
-        cancelled_s = job.cancelled_s if job is not None else None
+        cancelled_s = job.cancelled_s if (job := self._job) else None
         is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
         return is_stuck or self._engine.fails_always
 
@@ -196,8 +194,7 @@ class EngineThread:
                     return lambda: self._engine.call(lambda engine: engine.forget(document))
                 if (job := self._queue.take_job()) is not None:
                     self._job = job
-                    if self._queue.has_jobs:
-                        job.request.cancellation.give_way()
+                    job.request.cancellation.give_way(must=self._queue.has_jobs)
                     return lambda: self._do_complete(job)
                 if self._engine.is_there and (language := self._queue.take_language()) is not None:
                     return lambda: self._engine.call(lambda engine: engine.open(language))
@@ -249,12 +246,12 @@ class EngineThread:
 
     def _do_complete(self, job: EngineJob) -> None:
         answer = self._engine.complete(job)
-        self._job = None
-        try:
-            job.resolve(answer)
-        finally:
-            if job.cancelled_s is not None:
-                job.on_idle_after_cancel((time.perf_counter() - job.cancelled_s) * 1000)
+        with self._changed:
+            self._job = None
+            if job.needs_another_turn(answer):
+                self._queue.submit_again(job)
+                return
+        job.settle(answer)
         self._may_idle = True
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)

@@ -242,3 +242,44 @@ def test_work_ahead_gives_way_where_others_may_ask(
     thread.prefetch(users[0], request("looked at"))
     assert engine.has_said("step, 0 left")
     assert engine.gives_way == (num_askers == 2)
+
+
+@dataclass
+class Slow(Engine):
+    """Its first turn ends before it has any text to show, if another window waits."""
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        is_first = f"begin {request.document}" not in self.log
+        answer = super().complete(request)
+        is_cut = is_first and request.cancellation.gives_way and request.document == "first"
+        return Completion("", 0, CompletionStats(finish_reason="deadline")) if is_cut else answer
+
+
+@pytest.mark.parametrize("engine", [Slow()])
+@pytest.mark.parametrize(("patience_ms", "num_turns"), [(600_000.0, 2), (0.0, 1)])
+def test_a_request_that_gave_way_before_it_had_any_text_gets_another_turn(
+    engine: Slow, thread: EngineThread, users: list[EngineUser], patience_ms: float, num_turns: int
+) -> None:
+    engine.may_answer.clear()
+    answers: list[tuple[str, str]] = []
+    has_both = threading.Event()
+
+    def ask(user: EngineUser, document: str) -> None:
+        def resolve(answer: Completion | BaseException) -> None:
+            assert isinstance(answer, Completion)
+            answers.append((document, answer.text))
+            if len(answers) == 2:
+                has_both.set()
+
+        asked = CompletionRequest("", "", document=document, patience_ms=patience_ms)
+        thread.submit(EngineJob(asked, user, resolve, lambda _ms: None))
+
+    ask(users[0], "first")
+    assert engine.has_said("begin first")
+    ask(users[1], "other")
+    engine.may_answer.set()
+    assert has_both.wait(PATIENCE_S)
+    assert sorted(answers) == [("first", "x" if num_turns == 2 else ""), ("other", "x")]
+    assert [line for line in engine.log if line.startswith("begin")] == [
+        "begin first", "begin other", "begin first"
+    ][: num_turns + 1]  # fmt: skip
