@@ -16,20 +16,10 @@ from typing import Any
 import pytest
 
 from completion_engine.cpu.kernels.stored_kernels import _PrivateFiles
+from tests.completion_engine.cpu.kernel_process import run_kernel
 
 SOMEBODY = 12_345  # another user
 CODE = ".nbc"  # a kernel's machine code, and what it was compiled for
-EXPECTED = "[1.0, 1.0]"
-NORM = f"""
-import os, sys
-os.umask(int(sys.argv[1], 8))
-import numpy as np
-from completion_engine.cpu.kernels import rows
-normed = np.empty((1, 2), np.float32)
-rows.norm(np.full((1, 2), 3.0, np.float32), 0.0, normed)
-assert str(normed[0].tolist()) == "{EXPECTED}", normed
-"""
-
 COMPLETE = """
 import sys
 from pathlib import Path
@@ -84,13 +74,13 @@ class Cache:
         assert found
         return found
 
-    def run(self, umask: str = "022") -> str:
+    def run(self, umask: int = 0o022) -> str:
         """Compile or load a kernel in a process of its own; what it says."""
-        environment = {**os.environ, "XDG_CACHE_HOME": str(self.root)}
-        command = sys.executable, "-P", "-c", NORM, umask
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stderr
+        messages = self.root.parent / "messages"
+        code = run_kernel(self.root, umask, messages)
+        said = messages.read_text()
+        assert code == 0, said
+        return said
 
     def plant(self) -> None:
         """Each file becomes a trap."""
@@ -101,7 +91,7 @@ class Cache:
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     cache = Cache(tmp_path_factory.mktemp("compiled") / "cache")
-    assert cache.run("000") == ""
+    assert cache.run(0o000) == ""
     return cache
 
 
