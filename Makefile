@@ -26,7 +26,9 @@ PYTHON := $(shell for python in $(CANDIDATES); do \
 # Everything by its hash, out of the locks; torch apart.
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
 QUIET := --pip-argument=--quiet --pip-argument=--quiet
-INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
+INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --pip-argument=--no-compile --locks . --also build
+# pip would compile all modules one after the other. All cores do so here; tests of packages are left out.
+COMPILE := $(BIN)/python -I -m compileall -q -j 0 -x '/test(s|ing)/' $(VENV)
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
 .PHONY: demo test check lint style types kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
@@ -161,11 +163,13 @@ sbom: $(VENV)/installed
 $(VENV)/installed: pyproject.toml $(LOCKS) | $(BIN)/python
 	@echo "Installing Slipstream and what it needs; the first time this takes some minutes"
 	@$(INSTALL) .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@echo "Installing Slipstream and its test tools; the first time this takes some minutes"
 	@$(INSTALL) --also test .
+	@$(COMPILE)
 	@touch $@ $(VENV)/installed
 
 clean:
