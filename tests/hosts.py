@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import psutil
 
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.host_connection import running_hosts
+from tests.waiting import first_true
 
 PATIENCE_S = 120.0  # longest time in which a busy machine ends or starts a process
 
@@ -41,8 +41,8 @@ class Hosts:
         return list(running_hosts({**self.env, "TMPDIR": str(self.folder)}))
 
     def only(self) -> dict[str, Any]:
-        """What the one host says."""
-        (host,) = self.facts()
+        """The description of the one host, once it answers."""
+        (host,) = first_true(self.facts, PATIENCE_S)
         return host
 
     def relay_env(self) -> dict[str, str]:
@@ -50,16 +50,18 @@ class Hosts:
         return psutil.Process(self.only()["pid"]).environ()
 
     def serving(self, relay_pid: int) -> dict[str, Any]:
-        """The description of the host of this relay."""
+        """The description of the host of this relay, once it answers."""
         path = find_address(psutil.Process(relay_pid).environ()).socket_path
-        return next(host for host in self.facts() if host["socket"] == path)
+        (host,) = first_true(lambda: [host for host in self.facts() if host["socket"] == path], PATIENCE_S)
+        return host
 
     def end(self) -> None:
         """End all of them, by force if need be."""
         for host in self.facts():
-            os.kill(host["pid"], signal.SIGTERM)
-            if not has_ended(host["pid"], PATIENCE_S):
-                os.kill(host["pid"], signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may end by itself at this moment
+                os.kill(host["pid"], signal.SIGTERM)
+                if not has_ended(host["pid"], PATIENCE_S):
+                    os.kill(host["pid"], signal.SIGKILL)
 
 
 @contextmanager
@@ -76,12 +78,7 @@ def own_hosts() -> Iterator[Hosts]:
 
 def has_ended(pid: int, timeout_s: float) -> bool:
     """Whether a process ends in time; a zombie counts as ended."""
-    until = time.monotonic() + timeout_s
-    while _runs(pid):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return first_true(lambda: not _runs(pid), timeout_s)
 
 
 def _runs(pid: int) -> bool:

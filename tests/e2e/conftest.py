@@ -16,6 +16,7 @@ import pytest_asyncio
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.workspace.documents import PositionEncoding
 from tests.hosts import Hosts, own_hosts
+from tests.waiting import pauses
 
 INVOKED, AUTOMATIC = 1, 2
 WATCHED = ("didChangeStatus", "window/showMessage", "window/logMessage", "$/progress")
@@ -45,8 +46,10 @@ class Editor:
     async def until(self, condition: Callable[[Any], bool], timeout_s: float = 300) -> Any:
         """The first stats that meet `condition`."""
         async with asyncio.timeout(timeout_s):
-            while not condition(stats := await self.stats()):  # noqa: ASYNC110 - the event is in another process
-                await asyncio.sleep(0.02)
+            for pause_s in pauses():
+                if condition(stats := await self.stats()):
+                    break
+                await asyncio.sleep(pause_s)
         return stats
 
     async def until_state(self, *states: str) -> Any:

@@ -7,6 +7,7 @@ an editor shows must be in the file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ import pytest
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
 from tests.editors.edit_stories import STORIES
+from tests.waiting import first_true
 
 EDITORS = programs.ROOT / "editors"
 BIN = Path(sys.executable).parent
@@ -139,21 +141,22 @@ def retype_until(terminal: Terminal, word: str, pattern: str) -> str:
 
 def until_shown(terminal: Terminal, pattern: str, within_s: float = PATIENCE_S) -> str:
     """The group of a pattern, once a line of the screen matches it."""
-    end = time.monotonic() + within_s
-    while (match := re.search(pattern, screen := terminal.screen(), re.MULTILINE)) is None:
-        if time.monotonic() > end:
-            raise TimeoutError(f"no {pattern} on the screen:\n{screen}")
-        time.sleep(0.05)
+    match = first_true(lambda: re.search(pattern, terminal.screen(), re.MULTILINE), within_s)
+    if match is None:
+        raise TimeoutError(f"no {pattern} on the screen:\n{terminal.screen()}")
     return match[1]
 
 
 def until_saved(document: Path, terminal: Terminal) -> None:
     """Wait for a changed text on disk: an editor's message about it may disappear at once."""
-    end = time.monotonic() + PATIENCE_S
-    while document.read_text() in {BEFORE, RENAME.before, ""}:
-        if time.monotonic() > end:
-            raise TimeoutError(f"nothing was saved:\n{terminal.screen()}")
-        time.sleep(0.05)
+
+    def is_saved() -> bool:
+        with contextlib.suppress(FileNotFoundError):  # an editor may put another file in its place
+            return document.read_text() not in {BEFORE, RENAME.before, ""}
+        return False
+
+    if not first_true(is_saved, PATIENCE_S):
+        raise TimeoutError(f"nothing was saved:\n{terminal.screen()}")
 
 
 def test_helix_shows_a_suggestion_and_saves_what_it_showed(

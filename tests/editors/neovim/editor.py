@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pynvim
+
+from tests.waiting import first_true
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "editors" / "neovim"
@@ -65,12 +66,10 @@ class Neovim:
 
     def until(self, lua: str, *arguments: Any, within_s: float = PATIENCE_S) -> Any:
         """The first value of a Lua chunk that is neither nil nor false."""
-        end = time.monotonic() + within_s
-        while not (value := self.call(lua, *arguments)):
-            if time.monotonic() > end:
-                screen = f"on the screen: {self.lines()!r}, {self.messages()}"
-                raise TimeoutError(f"{lua} stayed false; {screen}; {self.call('return Drawn.state()')}")
-            time.sleep(0.01)
+        value = first_true(lambda: self.call(lua, *arguments), within_s)
+        if not value:
+            screen = f"on the screen: {self.lines()!r}, {self.messages()}"
+            raise TimeoutError(f"{lua} stayed false; {screen}; {self.call('return Drawn.state()')}")
         return value
 
     def edit(self, path: Path, *, line: int | None = None, column: int = 0) -> None:

@@ -6,7 +6,6 @@ Owns the page's selectors and keys. Does not start the workbench.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.editors.programs import find
+from tests.waiting import first_true
 
 OBSERVER = Path(__file__).with_name("observer.js")
 STATUS_ITEM = '.statusbar-item[id$="slipstream.status"]'
@@ -29,6 +29,9 @@ STAYS_MS = 1500
 LIST_MS = 10_000
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+
+# A browser without a GPU draws each frame of the workbench's spinners on a core that the server needs.
+STILL = "*, ::before, ::after { animation: none !important }"
 
 T = TypeVar("T")
 
@@ -68,10 +71,8 @@ def browsing() -> Iterator[Browser]:
 
 def until(look: Callable[[], T], *, what: str, timeout_s: float = TIMEOUT_S) -> T:
     """The first true value that `look` returns."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := look()):
-        assert time.monotonic() < deadline, f"within {timeout_s:.0f} s there was no {what}"
-        time.sleep(0.05)
+    value = first_true(look, timeout_s, shortest_s=0.05)
+    assert value, f"within {timeout_s:.0f} s there was no {what}"
     return value
 
 
@@ -93,6 +94,7 @@ class Window:
         page = context.new_page()
         try:
             page.goto(url, wait_until="domcontentloaded")
+            page.add_style_tag(content=STILL)
             yield cls(page, folder)
         finally:
             # Leaving the page ends its extension host; closing the browser alone would not.

@@ -1,0 +1,33 @@
+"""Waiting for what another process does, by looking again and again.
+
+The pauses between two looks grow with the time that has passed, because a look takes processor time from the
+process that is waited for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+_SHARE = 0.05  # share of the time that has passed, by which a wait may become longer
+_LONGEST_S = 0.5
+
+T = TypeVar("T")
+
+
+def pauses(shortest_s: float = 0.02) -> Iterator[float]:
+    """Yield the seconds between two looks, without end."""
+    begun_s = time.monotonic()
+    while True:
+        yield min(_LONGEST_S, max(shortest_s, _SHARE * (time.monotonic() - begun_s)))
+
+
+def first_true(look: Callable[[], T], within_s: float, shortest_s: float = 0.02) -> T:
+    """Return the first true value of `look`, or the false one that it has after `within_s`."""
+    until_s = time.monotonic() + within_s
+    for pause_s in pauses(shortest_s):
+        if (value := look()) or time.monotonic() > until_s:
+            return value
+        time.sleep(pause_s)
+    raise AssertionError("pauses never end")
