@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +36,9 @@ _GRAMMARS: dict[str, tuple[str, str]] = {
 LANGUAGES = frozenset(_GRAMMARS)
 # The worst that a search found takes 0.4 s and 80 MB until it is given up.
 _STEP_BYTES = 2_048
+_MIN_STEP_BYTES = 512
 _MAX_STEP_S = 0.01  # code takes a step a tenth of that
+_LINE = re.compile(rb"\n([ \t]*)(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def parse_within(parser: Parser, source: bytes, max_s: float, old: Begun | None 
     begun_s = before_s = time.thread_time()
     tree, num_done = (old.tree.copy(), old.num_bytes) if old else (None, 0)
     while True:
-        end = min(len(source), num_done + _STEP_BYTES)
+        end = _end_of_step(source, num_done)
         if tree is None:
             tree = parser.parse(source[:end])
         else:
@@ -77,6 +80,18 @@ def parse_within(parser: Parser, source: bytes, max_s: float, old: Begun | None 
         if end == len(source):
             return tree
         num_done, before_s = end, now_s
+
+
+def _end_of_step(source: bytes, begin: int) -> int:
+    """Return the end of a step: the start of its least indented line, where the most has been closed.
+
+    A class that is cut within a method has an error, and the next step reads all of it again.
+    """
+    end = begin + _STEP_BYTES
+    if end >= len(source):
+        return len(source)
+    lines = _LINE.finditer(source, begin + _MIN_STEP_BYTES - 1, end)
+    return -min(((len(line[1]), -line.start() - 1) for line in lines), default=(0, -end))[1]
 
 
 def _tell_of_more(tree: Tree, source: bytes, begin: int, end: int) -> None:

@@ -26,6 +26,14 @@ def test_a_tree_that_is_made_in_steps_is_the_same(path: Path) -> None:
     assert str(found.root_node) == str(parser.parse(source).root_node)
 
 
+def test_a_class_with_long_docstrings_is_not_read_again_in_each_step() -> None:
+    said = "        The name is a key, and it isn't empty: `load('a')`.\n" * 20
+    method = f'    def load(self, name):\n        """Load it.\n\n{said}        """\n        return name\n\n'
+    parser, source = new_parser("python"), f"class A:\n{method * 80}".encode()
+    assert parser
+    assert ratio(lambda: parse_within(parser, source, LONG), lambda: parser.parse(source), below=20) < 20
+
+
 def test_what_is_known_of_the_beginning_changes_nothing() -> None:
     parser, source = new_parser("python"), SOURCES[0].read_bytes()
     assert parser
