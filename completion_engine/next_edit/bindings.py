@@ -18,15 +18,23 @@ from completion_engine.next_edit.substitutions import exchanged_names
 _MAX_OCCURRENCES = 256
 _MAX_LEVELS = 4  # from a name to the node that binds it
 
-_BINDING_FIELDS = frozenset({"name", "left", "pattern", "alias", "declarator", "parameters"})
+_BINDING_FIELDS = frozenset({"name", "left", "pattern", "alias", "declarator", "parameter", "parameters"})
 _BINDING_NODES = ("definition", "declaration", "declarator", "item", "parameter", "assignment", "spec",
-                  "binding", "for_", "let_", "alias", "signature", "catch", "_clause")  # fmt: skip
+                  "binding", "for_", "foreach", "let_", "alias", "signature", "catch", "_clause",
+                  "named_expression", "arrow_function", "lambda", "type_switch", "receive", "resource",
+                  "enumerator", "enum_constant", "preproc_def")  # fmt: skip
+_PATTERNS = ("as_pattern_target", "case_pattern", "match_pattern", "exception_variable", "variable_list",
+             "enum_body")  # fmt: skip
+# The only fields of these nodes that bind: no names of properties, classes and values.
+_BOUND_FIELDS = {"pair_pattern": "value", "field_pattern": "pattern", "instanceof_expression": "name",
+                 "class_pattern": ""}  # fmt: skip
 _PARAMETER_LISTS = ("parameters", "lambda_parameters", "formal_parameters")
 _IMPORTS = ("import", "use_")
 _MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expression")
 _MEMBER_FIELDS = frozenset({"attribute", "property", "field"})
 _CALLS = ("argument_list", "arguments", "call", "call_expression", "subscript", "block")
 _CHANGES = ("augmented_assignment", "compound_assignment", "update_expression")
+_PATH_FIELDS = frozenset({"path", "scope", "module_name"})
 _VALUE_FIELDS = frozenset(
     {"value", "right", "type", "body", "return_type", "object", "function", "condition", "arguments"}
 )
@@ -109,18 +117,28 @@ def _is_bound_in(parent: Node, node: Node) -> bool | None:
     """Return whether a node binds what its child `node` names; None where a node above it decides."""
     field = _field_of(parent, node)
     kind = parent.type
-    if kind in _CALLS or kind.startswith(_CHANGES):
+    if kind in _CALLS or kind.startswith(_CHANGES) or _is_only_imported_from(parent, node, field):
         return False
     if kind in _MEMBERS:
         return None if field in _MEMBER_FIELDS else False
-    if kind in _PARAMETER_LISTS or kind.startswith(_IMPORTS) or "import" in kind:
+    if kind in (*_PARAMETER_LISTS, *_PATTERNS) or kind.startswith(_IMPORTS) or "import" in kind:
         return True
+    if kind in _BOUND_FIELDS:
+        return field == _BOUND_FIELDS[kind] or node.type.startswith("shorthand")
     if field in _VALUE_FIELDS:
         return False
     is_name_field = field in _BINDING_FIELDS or (
         "parameter" in kind and field is None and kind != "type_parameter"
     )
     return True if is_name_field and any(word in kind for word in _BINDING_NODES) else None
+
+
+def _is_only_imported_from(parent: Node, node: Node, field: str | None) -> bool:
+    """Return whether a node is a part of a module's path, or a name that an import gives another name."""
+    if parent.type == "dotted_name":
+        return parent.children[0] != node
+    is_renamed = field == "name" and parent.child_by_field_name("alias") is not None
+    return is_renamed or field in _PATH_FIELDS
 
 
 def _field_of(parent: Node, node: Node) -> str | None:

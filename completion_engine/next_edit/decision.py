@@ -6,10 +6,12 @@ Pure functions of numbers and text.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
 from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
+from completion_engine.next_edit.edits import Hunk
 from completion_engine.next_edit.substitutions import changed_cores, exchanged_names
 
 _THRESHOLD = 0.65
@@ -36,18 +38,16 @@ class Evidence:
     repeats_lines: bool = False
 
     @classmethod
-    def of(cls, candidate: Candidate, log_odds: float, old_name: OldName) -> Evidence:
-        """Collect the evidence for a candidate that the target has scored."""
+    def of_text(cls, candidate: Candidate, all_made: frozenset[tuple[str, str]]) -> Evidence:
+        """Collect the evidence of the text of a candidate; `all_made` is what the repeated hunk changed."""
         edit, hunk = candidate.edit, candidate.repeats
-        made, all_made = frozenset(changed_cores(edit)), frozenset(changed_cores(hunk))
         lines = {line.strip() for line in hunk.old}
         return cls(
-            log_odds,
+            0.0,
             candidate.num_examples,
             is_name_change=bool(exchanged_names(edit)),
             moves_lines=len(edit.old) != len(edit.new),
-            old_name=old_name,
-            part=len(made & all_made) / max(1, len(all_made)),
+            part=len(all_made.intersection(changed_cores(edit))) / max(1, len(all_made)),
             repeats_lines=all(line.strip() in lines for line in edit.old),
         )
 
@@ -116,3 +116,15 @@ def probability(evidence: Evidence, decision: Decision = SHIPPED) -> float:
     weights = decision.one if evidence.num_examples == 1 else decision.more
     score = sum(weight * number for weight, number in zip(astuple(weights), features(evidence), strict=True))
     return 1 / (1 + math.exp(-score))
+
+
+def most_promising_first(candidates: Iterable[Candidate]) -> list[tuple[Candidate, Evidence]]:
+    """Order candidates by the evidence of their text, which is returned too, and equal ones by distance."""
+    made: dict[Hunk, frozenset[tuple[str, str]]] = {}
+    found: list[tuple[Candidate, Evidence]] = []
+    for candidate in candidates:
+        hunk = candidate.repeats
+        if hunk not in made:
+            made[hunk] = frozenset(changed_cores(hunk))
+        found.append((candidate, Evidence.of_text(candidate, made[hunk])))
+    return sorted(found, key=lambda it: (-probability(it[1]), it[0].distance))

@@ -21,6 +21,7 @@ _MAX_RENAMES = 4  # the latest ones
 _SCOPES = ("function", "method", "lambda", "closure", "comprehension", "generator", "func_literal", "class",
            "constructor", "impl_item", "trait_item", "interface")  # fmt: skip
 _NO_SCOPES = ("call", "type", "parameter", "signature_item", "body", "heritage", "modifier")
+_SIGNATURES = ("function_type", "constructor_type", "call_signature", "construct_signature")
 _MEMBER_LEAVES = ("property_identifier", "field_identifier", "shorthand", "statement_identifier")
 _MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expression", "field_access",
             "method_invocation", "member_access_expression", "scoped_identifier", "qualified_identifier",
@@ -73,7 +74,7 @@ class Definition:
     def may_hide(self, other: Definition, node: Node) -> bool:
         """Return whether a use of this definition may mean `other`, whose name stands at `node`."""
         is_alike = self.is_member == other.is_member or (self.takes_plain_uses and other.takes_plain_uses)
-        return is_alike and (_is_within(node, self.scope) or _is_within(self.scope, other.scope))
+        return is_alike and (is_within(node, self.scope) or is_within(self.scope, other.scope))
 
 
 def linked_edits(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]) -> Iterator[LinkedEdit]:
@@ -122,7 +123,7 @@ def definition_of(parsed: ParsedText, rename: Rename, language: str) -> Definiti
     found = _definition(renamed[0], language)
     if rename.new == f"_{rename.old}" and not found.is_member and found.scope.parent is not None:
         return None  # it may be marked as unused
-    if any(_is_within(node, found.scope) and not rename.holds(node) for node in new_bindings):
+    if any(is_within(node, found.scope) and not rename.holds(node) for node in new_bindings):
         return None  # the new name had a meaning here before
     old_bindings = (node for node in identifiers(parsed, rename.old) if is_binding(node))
     return None if any(found.may_hide(_definition(node, language), node) for node in old_bindings) else found
@@ -132,7 +133,7 @@ def _uses(parsed: ParsedText, rename: Rename, language: str) -> Iterator[Node]:
     """Yield the identifiers that meant the renamed definition; none unless all is certain."""
     found = definition_of(parsed, rename, language)
     for node in identifiers(parsed, rename.old) if found else ():
-        if found and _is_within(node, found.scope) and _is_use(node, found):
+        if found and is_within(node, found.scope) and _is_use(node, found):
             yield node
 
 
@@ -172,7 +173,8 @@ def scope_of(node: Node) -> Node:
 
 def _is_scope(node: Node) -> bool:
     kind = node.type
-    return any(word in kind for word in _SCOPES) and not any(word in kind for word in _NO_SCOPES)
+    is_code = any(word in kind for word in _SCOPES) and not any(word in kind for word in _NO_SCOPES)
+    return is_code or kind in _SIGNATURES
 
 
 def _is_class(node: Node) -> bool:
@@ -200,5 +202,6 @@ def receiver_of(node: Node) -> Node | None:
     return first if first != node else None
 
 
-def _is_within(node: Node, scope: Node) -> bool:
+def is_within(node: Node, scope: Node) -> bool:
+    """Return whether a node stands in another one."""
     return scope.start_byte <= node.start_byte and node.end_byte <= scope.end_byte

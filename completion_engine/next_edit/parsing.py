@@ -6,7 +6,7 @@ Bounded in time and text. A language without a grammar has no trees and no error
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tree_sitter import Node, Parser, Tree
@@ -86,15 +86,27 @@ def breaks_syntax(document: EditDocument, edit: LineEdit) -> bool:
     texts = ["\n".join((*before, *side, *after)) for side in (edit.old, edit.new)]
     if parser is None or max(map(len, texts)) > _MAX_CHARS:
         return False
-    old, new = (_num_errors(parser, text) for text in texts)
-    return new is not None and old is not None and new > old
+    old, new = (parse_within(parser, text.encode("utf-8", "replace"), _MAX_PARSE_S) for text in texts)
+    return new is not None and old is not None and _num_errors(new) > _num_errors(old)
 
 
-def _num_errors(parser: Parser, text: str) -> int | None:
-    """Return the number of errors, up to `_MAX_ERRORS`; None where the parser took too long."""
-    tree = parse_within(parser, text.encode("utf-8", "replace"), _MAX_PARSE_S)
-    if tree is None:
-        return None
+def breaks_document(document: EditDocument, edit: LineEdit, parser: DocumentParser) -> bool:
+    """Return whether a whole document has more errors after an edit than before."""
+    new = parser.parsed(edited(document, edit))
+    if new is None or not new.tree.root_node.has_error:
+        return False
+    old = parser.parsed(document)
+    return old is not None and _num_errors(new.tree) > _num_errors(old.tree)
+
+
+def edited(document: EditDocument, edit: LineEdit) -> EditDocument:
+    """Return a document after an edit."""
+    lines = document.lines
+    return replace(document, lines=(*lines[: edit.first_line], *edit.new, *lines[edit.end_line :]))
+
+
+def _num_errors(tree: Tree) -> int:
+    """Return the number of errors, up to `_MAX_ERRORS`."""
     waiting: list[Node] = [tree.root_node]
     num_errors = 0
     while waiting and num_errors < _MAX_ERRORS:

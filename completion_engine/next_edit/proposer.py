@@ -6,17 +6,18 @@ Owns the order of the work and its bounds. Does not depend on the protocol, sett
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from completion_engine.next_edit.bindings import Bindings
 from completion_engine.next_edit.candidates import Candidate, find_candidates
-from completion_engine.next_edit.decision import Evidence, probability, threshold_of
+from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
-from completion_engine.next_edit.parsing import DocumentParser, breaks_syntax
+from completion_engine.next_edit.parsing import DocumentParser, breaks_document, breaks_syntax
 from completion_engine.next_edit.places import PlacePrompts, lines_left_out
 from completion_engine.next_edit.substitutions import exchanged_names
 from completion_engine.next_edit.visible_names import misplaces_names
@@ -56,23 +57,18 @@ class EditProposer:
         return self._scorer.num_cache_bytes
 
     def propose(self, request: EditRequest) -> EditAnswer:
-        """Return the nearest edit that is likely enough, or none and the rule that says why.
+        """Return the first edit that is likely enough, or none and the rule that says why.
 
         Raises CancelledError before the next pass once the request is cancelled.
         """
         begin_s, scorer = time.perf_counter(), self._scorer
         num_forwards, num_read, read_s = scorer.num_forwards, scorer.num_read, scorer.read_s
         candidates = find_candidates(request)
-        documents = {document.document: document for document in request.documents}
         proposal, num_scored = None, 0
-        for candidate in candidates:
-            if num_scored >= MAX_SCORED or (time.perf_counter() - begin_s) * 1e3 > MAX_MS:
-                break
-            evidence = self.evidence(request, documents[candidate.edit.document], candidate, candidates)
-            if evidence is None:
-                continue
+        until_s = begin_s + MAX_MS / 1e3
+        for candidate, evidence in self.scored(request, candidates, until_s):
             num_scored += 1
-            proposal = self._decide(request, documents[candidate.edit.document], candidate, evidence)
+            proposal = self._decide(request, candidate, evidence)
             if proposal is not None:
                 break
         return EditAnswer(
@@ -86,24 +82,28 @@ class EditProposer:
             (time.perf_counter() - begin_s) * 1e3,
         )
 
-    def evidence(
-        self,
-        request: EditRequest,
-        document: EditDocument,
-        candidate: Candidate,
-        candidates: Sequence[Candidate],
-    ) -> Evidence | None:
-        """Return the evidence for one of the candidates; None if it breaks the syntax or is not scored.
+    def scored(
+        self, request: EditRequest, candidates: Sequence[Candidate], until_s: float = math.inf
+    ) -> Iterator[tuple[Candidate, Evidence]]:
+        """Yield at most four candidates and the evidence for them: the most promising, the nearest first.
 
-        Raises as `propose`.
+        None is scored after `until_s`. Raises as `propose`.
         """
-        if breaks_syntax(document, candidate.edit):
-            return None
-        log_odds = self.score(request, document, candidate.edit, [one.edit for one in candidates])
-        if log_odds is None:
-            return None
-        old_name = self._bindings.old_name(document, candidate.edit, candidate.repeats)
-        return Evidence.of(candidate, log_odds, old_name)
+        num_scored = 0
+        documents = {document.document: document for document in request.documents}
+        ordered = most_promising_first(candidates)
+        nearest_first = sorted(ordered[:MAX_SCORED], key=lambda it: it[0].distance)
+        for candidate, of_text in (*nearest_first, *ordered[MAX_SCORED:]):
+            if num_scored >= MAX_SCORED or time.perf_counter() > until_s:
+                return
+            document, edit = documents[candidate.edit.document], candidate.edit
+            if self._breaks_code(document, edit):
+                continue
+            log_odds = self.score(request, document, edit, [one.edit for one in candidates])
+            if log_odds is not None:
+                num_scored += 1
+                old_name = self._bindings.old_name(document, edit, candidate.repeats)
+                yield candidate, replace(of_text, log_odds=log_odds, old_name=old_name)
 
     def score(
         self, request: EditRequest, document: EditDocument, edit: LineEdit, others: Sequence[LineEdit] = ()
@@ -139,6 +139,13 @@ class EditProposer:
         self._edited.forget()
         self._scorer.forget()
 
+    def _breaks_code(self, document: EditDocument, edit: LineEdit) -> bool:
+        return (
+            breaks_syntax(document, edit)
+            or misplaces_names(document, edit, self._edited)
+            or breaks_document(document, edit, self._edited)
+        )
+
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
         """Return an edit as it is scored, and its texts.
 
@@ -161,13 +168,11 @@ class EditProposer:
         except ValueError:
             return None
 
-    def _decide(
-        self, request: EditRequest, document: EditDocument, candidate: Candidate, evidence: Evidence
-    ) -> ProposedEdit | None:
+    def _decide(self, request: EditRequest, candidate: Candidate, evidence: Evidence) -> ProposedEdit | None:
         likely, threshold = probability(evidence), self._threshold
         if threshold is None:
             threshold = threshold_of(evidence, is_invoked=request.is_invoked)
-        if likely < threshold or misplaces_names(document, candidate.edit, self._edited):
+        if likely < threshold:
             return None
         return ProposedEdit(
             candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely

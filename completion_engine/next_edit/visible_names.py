@@ -5,34 +5,33 @@ Bounded in time and text. A language without a grammar has no misplaced names. D
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from completion_engine.next_edit.added_items import keyword_of
 from completion_engine.next_edit.bindings import identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, LineEdit
-from completion_engine.next_edit.linked_names import receiver_of, scope_of
-from completion_engine.next_edit.parsing import DocumentParser, ParsedText
+from completion_engine.next_edit.linked_names import is_within, receiver_of, scope_of
+from completion_engine.next_edit.parsing import DocumentParser, ParsedText, edited
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit
-_MAX_BINDINGS = 32  # bindings of one name
 _DEFINITIONS = ("function", "method", "class", "struct", "enum", "trait", "interface")
 _MEMBERS = ("property_", "field_")
+_ASSIGNMENTS = ("assignment", "declarator", "let_", "var_", "for_")
+_AT_ONCE = ("comprehension", "generator_expression")
+_MAX_LEVELS = 4  # from a name to the assignment that binds it
 
 
 def misplaces_names(document: EditDocument, edit: LineEdit, parser: DocumentParser) -> bool:
     """Return whether an edit uses a name that the file binds elsewhere alone, or defines a name twice."""
-    old, new = (set(tokens_of("\n".join(side))) for side in (edit.old, edit.new))
+    old, new = (Counter(tokens_of("\n".join(side))) for side in (edit.old, edit.new))
     names = sorted(filter(is_name, new - old))[:_MAX_NAMES]
     if not names:
         return False
-    lines = document.lines
-    edited = replace(document, lines=(*lines[: edit.first_line], *edit.new, *lines[edit.end_line :]))
-    parsed = parser.parsed(edited)
+    parsed = parser.parsed(edited(document, edit))
     here = range(edit.first_line, edit.first_line + len(edit.new))
     return parsed is not None and any(_is_misplaced(parsed, name, here) for name in names)
 
@@ -48,8 +47,8 @@ def free_names(node: Node) -> Iterator[Node]:
 
 
 def bindings_of(parsed: ParsedText, name: str) -> list[Node]:
-    """Return the first 32 bindings of a name."""
-    return _bindings(identifiers(parsed, name))
+    """Return the bindings of a name."""
+    return list(filter(is_binding, identifiers(parsed, name)))
 
 
 def is_free(name: Node) -> bool:
@@ -60,15 +59,41 @@ def is_free(name: Node) -> bool:
 
 
 def reaches(binding: Node, at: Node) -> bool:
-    """Return whether a binding counts at a node: its scope is around it, and it comes first in a function."""
+    """Return whether a binding counts at a node: its scope is around it, and it comes first in a function.
+
+    It does not count in the value that it is bound to, except in functions there.
+    """
     scope = scope_of(binding)
-    is_around = scope.start_byte <= at.start_byte and at.end_byte <= scope.end_byte
-    return is_around and (scope.parent is None or binding.start_byte < at.start_byte)
+    is_before = scope.parent is None or binding.start_byte < at.start_byte
+    if not (is_before and is_within(at, scope)):
+        return False
+    value = _value_of(binding)
+    return value is None or not is_within(at, value) or _function_of(at) != scope
+
+
+def _function_of(node: Node) -> Node:
+    """Return the smallest scope around a node whose code may run later."""
+    scope = scope_of(node)
+    while scope.parent is not None and scope.type.endswith(_AT_ONCE):
+        scope = scope_of(scope)
+    return scope
+
+
+def _value_of(binding: Node) -> Node | None:
+    """Return the value in the assignment, declaration or loop that binds a name."""
+    node = binding.parent
+    for _ in range(_MAX_LEVELS):
+        if node is None:
+            return None
+        if any(word in node.type for word in _ASSIGNMENTS):
+            return node.child_by_field_name("value") or node.child_by_field_name("right")
+        node = node.parent
+    return None
 
 
 def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
     nodes = list(identifiers(parsed, name))
-    bindings = _bindings(nodes)
+    bindings = list(filter(is_binding, nodes))
     for node in nodes:
         if node.start_point.row in here:
             is_bound = node in bindings or any(reaches(binding, node) for binding in bindings)
@@ -77,10 +102,6 @@ def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
             if is_lost or _is_defined_twice(node, bindings):
                 return True
     return False
-
-
-def _bindings(names: Iterable[Node]) -> list[Node]:
-    return list(islice(filter(is_binding, names), _MAX_BINDINGS))
 
 
 def _is_defined_twice(name: Node, bindings: list[Node]) -> bool:

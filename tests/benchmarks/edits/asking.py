@@ -1,7 +1,6 @@
 """Replays the hunks of a release one after the other, asks after each, and records what was scored.
 
 The proposer's own search and scores are recorded, so that every threshold is computed from one recording.
-Edits that are never proposed because of their names are scored, but not recorded.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, Candidate, find_candidates, restores
 from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
-from completion_engine.next_edit.parsing import DocumentParser
-from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
-from completion_engine.next_edit.visible_names import misplaces_names
+from completion_engine.next_edit.proposer import EditProposer
 from tests.benchmarks.edits.changes import ChangedFile, changed_files, is_right, num_examples
 from tests.benchmarks.edits.release_pairs import ReleasePair
 from tests.benchmarks.released_sources import unpacked
@@ -42,7 +39,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The candidates after hunk `done` of a file, the nearest first, and the hunks that still come.
+    """The candidates after hunk `done` of a file, in the order of the proposer, and the hunks that still come.
 
     `repeats` names those that repeat an earlier one, with the number of examples before this ask.
     """
@@ -112,31 +109,22 @@ def _asks_in(
         def hunk_of(candidate: Candidate, shift: int = shift, later: Any = later) -> int:
             return next((at for at, it in later if is_right(candidate.edit, it, it.start + shift)), -1)
 
-        scored = tuple(_scored(request, document, proposer, hunk_of))
+        scored = tuple(_scored(request, proposer, hunk_of))
         is_last = done == len(changed.changes) - 1
         yield Ask(pair.name, pair.language, changed.name, done, is_last, scored, repeats)
 
 
 def _scored(
-    request: EditRequest, document: EditDocument, proposer: EditProposer, hunk_of: Callable[[Candidate], int]
+    request: EditRequest, proposer: EditProposer, hunk_of: Callable[[Candidate], int]
 ) -> Iterator[Scored]:
-    num_scored, parser = 0, DocumentParser()
-    candidates = find_candidates(request)
-    for candidate in candidates:
+    begin_s = time.perf_counter()
+    for candidate, evidence in proposer.scored(request, find_candidates(request)):
+        yield Scored(
+            f"{zlib.crc32(repr(candidate.edit.identity).encode()):08x}",
+            hunk_of(candidate),
+            candidate.distance,
+            evidence,
+            any(restores(candidate.edit, hunk) for hunk in request.hunks),
+            (time.perf_counter() - begin_s) * 1e3,
+        )
         begin_s = time.perf_counter()
-        evidence = proposer.evidence(request, document, candidate, candidates)
-        if evidence is None:
-            continue
-        ms = (time.perf_counter() - begin_s) * 1e3
-        if not misplaces_names(document, candidate.edit, parser):
-            yield Scored(
-                f"{zlib.crc32(repr(candidate.edit.identity).encode()):08x}",
-                hunk_of(candidate),
-                candidate.distance,
-                evidence,
-                any(restores(candidate.edit, hunk) for hunk in request.hunks),
-                ms,
-            )
-        num_scored += 1
-        if num_scored == MAX_SCORED:
-            return

@@ -103,7 +103,7 @@ def by_log_odds(scored: Scored) -> float:
 
 
 def by_pattern(_scored: Scored) -> float:
-    """Patterns alone: the nearest place is always proposed."""
+    """Patterns alone: the first place is always proposed."""
     return 1.0
 
 

@@ -40,6 +40,19 @@ BINDINGS = [
     ("go", "type load struct {}", "var x fetch"),
     ("go", "func f(load int) {}", "func g() { fetch(1) }"),
     ("java", "class A { void load(int a) {} }", "class B { void f() { fetch(1); } }"),
+    ("python", "with x as load: pass", "x = fetch + 1"),
+    ("python", "f((load := 3))", "x = fetch + 1"),
+    ("python", "import m as load", "x = fetch + 1"),
+    ("typescript", "const {a: load} = b;", "x = fetch + 1;"),
+    ("typescript", "try {} catch (load) {}", "x = fetch + 1;"),
+    ("typescript", "const f = load => 3;", "x = fetch + 1;"),
+    ("rust", "fn f(a: A) { match a { B(load) => 1, _ => 2 }; }", "fn g() { fetch + 1; }"),
+    ("rust", "fn f(a: A) { match a { B { c: load } => 1, _ => 2 }; }", "fn g() { fetch + 1; }"),
+    ("rust", "use m::a as load;", "fn f() { fetch(1); }"),
+    ("go", "func f() { switch load := x.(type) {} }", "func g() { h(fetch) }"),
+    ("java", "class A { void f() { if (a instanceof B load) {} } }", "class B { int f() { return fetch; } }"),
+    ("lua", "local load = 3", "x = fetch + 1"),
+    ("c", "#define load 3", "int f(void) { return fetch; }"),
     ("c", "int load(int a) { return a; }", "int f(void) { return fetch(1); }"),
 ]
 
@@ -65,6 +78,13 @@ def test_a_name_that_is_still_bound_is_seen(language: str, renamed: str, use: st
         pytest.param("python", "x = f(load=1)", "x = f(fetch=2)", id="a keyword was"),
         pytest.param("python", "load += 1", "fetch += 1", id="a changed value was"),
         pytest.param("python", "def f(x: Set[load]): pass", "y: fetch", id="a type was"),
+        pytest.param(
+            "python", "from a import load as b", "x = fetch(1)", id="an imported name with another one was"
+        ),
+        pytest.param("python", "from load.a import b", "x = fetch(1)", id="a path was"),
+        pytest.param("rust", "use load::a;", "fn f() { fetch(1); }", id="a path in Rust was"),
+        pytest.param("typescript", "import {load as b} from 'm';", "fetch(1);", id="an import was"),
+        pytest.param("typescript", "const {load: b} = a;", "fetch(1);", id="a property was"),
         pytest.param("plaintext", "def load(a): pass", "x = fetch(1)", id="no grammar"),
     ],
 )

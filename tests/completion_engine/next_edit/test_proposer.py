@@ -9,9 +9,9 @@ import pytest
 from completion_engine.next_edit import proposer as proposer_module
 from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
-from completion_engine.next_edit.decision import Evidence, probability, threshold_of
+from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
-from completion_engine.next_edit.parsing import breaks_syntax
+from completion_engine.next_edit.parsing import DocumentParser, breaks_document, breaks_syntax
 from completion_engine.next_edit.places import (
     NUM_LINES_AFTER,
     NUM_LINES_BEFORE,
@@ -93,6 +93,15 @@ def test_an_edit_that_adds_an_error_is_seen(new: str, breaks: bool) -> None:
     assert breaks_syntax(DOCUMENT, LineEdit("a", 1, LINES[1:2], (new,))) is breaks
 
 
+def test_an_edit_that_breaks_the_document_far_away_is_seen() -> None:
+    lines = ("impl A {", *["    fn f() {}"] * 80, "}")
+    document, edit = EditDocument("a", "a.rs", "rust", lines), LineEdit("a", 0, lines[:1], ())
+    assert not breaks_syntax(document, edit)
+    assert breaks_document(document, edit, DocumentParser())
+    both = LineEdit("a", 0, lines, lines[1:-1])
+    assert not breaks_document(document, both, DocumentParser())
+
+
 def test_a_language_without_a_grammar_has_no_errors() -> None:
     document = EditDocument("a", "a.txt", "plaintext", LINES)
     assert not breaks_syntax(document, LineEdit("a", 1, LINES[1:2], ("x = load(0",)))
@@ -123,8 +132,15 @@ def test_more_evidence_makes_an_edit_more_likely() -> None:
 def test_the_evidence_tells_how_much_of_a_hunk_is_repeated(
     edit: LineEdit, part: float, repeats_lines: bool
 ) -> None:
-    found = Evidence.of(Candidate(edit, HUNK, 1, 3), 2.0, OldName.UNKNOWN)
+    ((_, found),) = most_promising_first([Candidate(edit, HUNK, 1, 3)])
     assert (found.part, found.repeats_lines) == (part, repeats_lines)
+
+
+def test_the_place_of_a_whole_change_comes_before_a_nearer_place_of_a_part() -> None:
+    hunk = Hunk("a", 0, ("x = fetch(1, mode)",), ("x = load(1, kind)",))
+    part = Candidate(LineEdit("a", 1, ("y = mode",), ("y = kind",)), hunk, 1, 1)
+    whole = Candidate(LineEdit("a", 9, ("z = fetch(2, mode)",), ("z = load(2, kind)",)), hunk, 1, 9)
+    assert [candidate for candidate, _ in most_promising_first([part, whole])] == [whole, part]
 
 
 def test_an_edit_that_breaks_the_syntax_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:

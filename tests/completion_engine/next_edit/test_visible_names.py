@@ -9,6 +9,8 @@ from completion_engine.next_edit.parsing import DocumentParser
 from completion_engine.next_edit.visible_names import misplaces_names
 
 PYTHON = "def first(job):\n    show(job)\n\ndef second(work):\n    show(work.size)\n    show(work)\n"
+RUST = "use a::job::Job;\n\nfn f(job: i32) {\n    go(job);\n}\n\nfn g(work: i32) {\n    go(work);\n}\n"
+TYPES = "interface A {\n  f: (lost: string) => void;\n}\nfunction g(used) {\n  return used;\n}\n"
 SCRIPT = "function f(lost) {\n  return {lost};\n}\nfunction g(used) {\n  return {used};\n}\n"
 
 
@@ -27,6 +29,13 @@ SCRIPT = "function f(lost) {\n  return {lost};\n}\nfunction g(used) {\n  return 
         pytest.param("python", f"{PYTHON}job = 1\n", 4, "    show(job)", False, id="bound below"),
         pytest.param("typescript", SCRIPT, 4, "  return {lost};", True, id="a short property"),
         pytest.param("typescript", SCRIPT, 4, "  return {lost: used};", False, id="a property"),
+        pytest.param("python", "job = first\n", 0, "job = job(1)", True, id="bound to its own value"),
+        pytest.param("python", "job = [first]\n", 0, "job = [a for a in job]", True, id="in a comprehension"),
+        pytest.param(
+            "python", "job = first\n", 0, "job = lambda: job", False, id="a function that uses itself"
+        ),
+        pytest.param("rust", RUST, 7, "    go(job);", True, id="in the path of an import"),
+        pytest.param("typescript", TYPES, 4, "  return lost;", True, id="the parameter of a type"),
         pytest.param("text", PYTHON, 4, "    show(job)", False, id="no grammar"),
     ],
 )
