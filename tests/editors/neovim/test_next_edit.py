@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,22 @@ FOLDERS = (
 )
 
 
+SET_NEXT_EDIT = """
+require('slipstream.config').get().settings.nextEdit = ...
+require('slipstream.client').push_settings()
+"""
+# The index reads new files after a moment.
+ASK_UNTIL_PROPOSED = """
+local edit = require('slipstream.next_edit')
+if edit.visible() then
+    return true
+end
+if Drawn.is_next_edit_settled() then
+    edit.invoke()
+end
+"""
+
+
 class Person:
     """Opens a file, changes something, and presses Tab while an edit is shown."""
 
@@ -79,6 +96,15 @@ class Person:
         self._editor.edit(path)
         self._editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
         return path
+
+    def begin_in(self, folder: Path, files: Folder) -> Path:
+        """Write the files to a new folder, and open the first one; returns the folder."""
+        folder.mkdir(exist_ok=True)
+        for name, text in files.before.items():
+            (folder / name).write_text(text)
+        self._editor.edit(folder / next(iter(files.before)))
+        self._editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+        return folder
 
     def press(self, keys: str) -> None:
         """Press keys of normal mode; wait until they have their effect and the server has answered."""
@@ -109,6 +135,14 @@ class Person:
 @pytest.fixture
 def person(editor: Neovim) -> Person:
     return Person(editor)
+
+
+@pytest.fixture
+def manual(editor: Neovim) -> Iterator[None]:
+    """The editor proposes edits only when the user asks."""
+    editor.call(SET_NEXT_EDIT, "manual")
+    yield
+    editor.call(SET_NEXT_EDIT, "automatic")
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
@@ -176,21 +210,32 @@ def test_an_edit_out_of_sight_has_a_hint_at_the_cursor(
 def test_a_change_goes_on_in_files_that_are_not_open(
     person: Person, editor: Neovim, project: Path, files: Folder
 ) -> None:
-    folder = project / files.name
-    folder.mkdir(exist_ok=True)
-    for name, text in files.before.items():
-        (folder / name).write_text(text)
-    editor.edit(folder / next(iter(files.before)))
-    editor.until("return require('slipstream.client').of(vim.api.nvim_get_current_buf()) ~= nil")
+    folder = person.begin_in(project / files.name, files)
     person.press(files.keys)
-    # The index reads new files after a moment.
-    editor.until(
-        "local edit = require('slipstream.next_edit') if edit.visible() then return true end"
-        " if Drawn.is_next_edit_settled() then edit.invoke() end"
-    )
+    editor.until(ASK_UNTIL_PROPOSED)
     for _ in range(MAX_EDITS):
         if not editor.call("return require('slipstream.next_edit').visible() ~= nil"):
             break
         person.press("<Tab>")
     editor.vim.command("wall")
     assert {name: (folder / name).read_text() for name in files.before} == files.after
+
+
+@pytest.mark.usefixtures("manual")
+def test_a_jump_into_a_file_that_is_not_open_asks_for_its_edit_in_manual_mode(
+    person: Person, editor: Neovim, project: Path
+) -> None:
+    files = FOLDERS[0]
+    folder = person.begin_in(project / "by_hand", files)
+    person.press(files.keys)
+    assert person.proposed_row() == -1
+    editor.until(ASK_UNTIL_PROPOSED)
+    person.press("<Tab>")
+    name = Path(editor.vim.current.buffer.name).name
+    assert name in ("first.py", "second.py")
+    assert person.proposed_row() == editor.cursor()[0]
+    person.press("<Tab>")
+    assert person.proposed_row() == -1
+    editor.vim.command("wall")
+    changed = [line for line in (folder / name).read_text().splitlines() if "load" in line]
+    assert changed[0] in files.after[name].splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -42,17 +43,30 @@ def change_two_calls(window: Window, file: str) -> None:
         window.press("ArrowDown", "ArrowDown")
 
 
+def add_argument(window: Window) -> None:
+    """Write a parameter and an argument into `shapes.py`, whose function `plan.py` calls too."""
+    window.open("shapes.py", AREA)
+    window.press("Control+Home", "End", "ArrowLeft", "ArrowLeft")
+    window.type(", n")
+    window.press(*["ArrowDown"] * 4, "End", "ArrowLeft")
+    window.type(", 1")
+
+
 def wait_for(window: Window, text: str) -> None:
     until(lambda: text in window.attached(), what=f"{text!r} beside the code")
+
+
+def jump_and_apply(window: Window) -> None:
+    window.press("Tab")
+    wait_for(window, "Tab to apply")
+    window.press("Tab")
 
 
 def test_tab_jumps_to_the_edit_and_tab_applies_it(window: Window) -> None:
     change_two_calls(window, "calls.py")
     window.press("ArrowUp")
     wait_for(window, "Tab to jump")
-    window.press("Tab")
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
+    jump_and_apply(window)
     until(lambda: window.attached() == "", what="no further edit")
     assert window.save() == CALLS.replace("info", "debug")
 
@@ -64,23 +78,15 @@ def test_tab_goes_on_in_another_document(window: Window) -> None:
     window.type("load")
     window.press("ArrowDown")
     wait_for(window, "next edit in use.py:1, Tab to jump")
-    window.press("Tab")
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
+    jump_and_apply(window)
     wait_for(window, "Tab to jump")
-    window.press("Tab")
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
+    jump_and_apply(window)
     until(lambda: window.attached() == "", what="no further edit")
     assert window.save() == "from net import load\n\nprint(load('a'))\n"
 
 
 def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window) -> None:
-    window.open("shapes.py", AREA)
-    window.press("Control+Home", "End", "ArrowLeft", "ArrowLeft")
-    window.type(", n")
-    window.press(*["ArrowDown"] * 4, "End", "ArrowLeft")
-    window.type(", 1")
+    add_argument(window)
 
     def is_hinted() -> bool:
         if "next edit in plan.py:4, Tab to jump" in window.attached():
@@ -92,11 +98,34 @@ def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window
         return False
 
     until(is_hinted, what="edit in a file that is not open")
-    window.press("Tab")
-    wait_for(window, "Tab to apply")
-    window.press("Tab")
+    jump_and_apply(window)
     until(lambda: window.attached() == "", what="no further edit")
     assert window.save() == PLAN.replace("rooms)", "rooms, 1)")
+
+
+def test_a_jump_into_a_file_that_is_not_open_asks_for_its_edit_in_manual_mode(
+    the_workbench: Workbench,
+    open_window: Callable[..., AbstractContextManager[Window]],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plan.py").write_text(PLAN)
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "settings.json").write_text('{"slipstream.nextEdit": "manual"}')
+    with open_window(the_workbench, tmp_path) as window:
+        window.wait_until_ready()
+        add_argument(window)
+        window.page.wait_for_timeout(1_000)
+        assert window.attached() == ""
+
+        def is_hinted() -> bool:
+            window.run("Slipstream: Jump to the Next Edit, or Apply It")
+            window.page.wait_for_timeout(1_000)
+            return "next edit in plan.py:4, Tab to jump" in window.attached()
+
+        until(is_hinted, what="edit in a file that is not open")
+        jump_and_apply(window)
+        until(lambda: window.attached() == "", what="no further edit")
+        assert window.save() == PLAN.replace("rooms)", "rooms, 1)")
 
 
 def test_an_edit_that_is_dismissed_is_not_proposed_again(window: Window) -> None:
