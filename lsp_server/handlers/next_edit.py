@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from lsp_server.workspace.documents import Document
 from lsp_server.workspace.proposals import EditRecord
 
 _INVOKED = 1  # the trigger kind of a user who asked; clients that send none ask by themselves
+_IDENTIFIED_S = 1.0  # a document on a slow disk is left out after it
 _MAX_DOCUMENTS = 8
 _MAX_CHARS = 1_000_000  # characters of all documents of one request
 
@@ -84,6 +86,10 @@ async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> s
         return "next-edit-manual"
     if rule := session.refusal(uri, document.language, is_invoked=True):
         return rule
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_IDENTIFIED_S):
+            for followed in session.edits.documents:
+                await server.open_files.identified(followed)
     for followed in session.edits.documents:
         await server.check_followed(followed)
     return "" if session.edits.is_followed(uri) else "excluded-file"

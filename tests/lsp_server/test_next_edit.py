@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +147,28 @@ async def test_edits_count_that_come_before_the_disk_says_which_file_it_is(
         is_answering.set()
         (edit,) = await ask(window, triggerKind=2)
         assert edit["range"]["start"]["line"] == 1
+        await window.end()
+
+
+async def test_another_document_whose_file_is_found_late_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = open_files.find_file
+
+    def find_late(path: Path) -> open_files.FoundFile:
+        time.sleep(0.2 if path.name == "late.py" else 0)
+        return find(path)
+
+    monkeypatch.setattr(open_files, "find_file", find_late)
+    first, late = ((tmp_path / name).as_uri() for name in ("first.py", "late.py"))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path, index={"enabled": False})
+        await opened(windows, window, first, "from app.models import User\n")
+        window.open(late, "from app.models import User\n")
+        window.change(first, replacement(0, 9, 15, "schema"))
+        (edit,) = await ask(window, first, otherDocuments=True)
+        assert edit["textDocument"]["uri"] == late
         await window.end()
 
 
