@@ -39,7 +39,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The candidates after hunk `done` of a file, in the order of the proposer, and the hunks that still come.
+    """The candidates after hunk `done` of a file, as the proposer orders them, and the hunks still to come.
 
     `repeats` names those that repeat an earlier one, with the number of examples before this ask.
     """
