@@ -118,7 +118,7 @@ def work_after(  # noqa: PLR0913 - the parts of an answer
     shown = completion.text
     is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not shown)
     if is_unfinished or not prepared.shows_all:
-        rest = Limits(limits.max_tokens)
+        rest = Limits(limits.max_tokens, limits.num_spare_tokens)
         return BackgroundWriting(
             prepared, rules, rest, widen=None if prepared.shows_all else widen, shown=shown
         )
@@ -150,6 +150,10 @@ class NextLine:
     def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
         """See `TextRules`."""
         return num_chars
+
+    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
+        """See `TextRules`."""
+        return False
 
 
 @dataclass(slots=True)

@@ -58,6 +58,10 @@ class TextRules(Protocol):
         """Return the same for a cut within the first `num_chars` characters."""
         ...
 
+    def is_within_statement(self, generated: str) -> bool:
+        """Return whether the text so far is code without a complete statement."""
+        ...
+
 
 class NoRules:
     """Rules that never end a text: the completion ends at an end token or a limit."""
@@ -73,6 +77,10 @@ class NoRules:
     def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
         """Return `num_chars`."""
         return num_chars
+
+    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
+        """Return False: every text may end anywhere."""
+        return False
 
 
 def rules_at(request: CompletionRequest) -> StopRules:
@@ -107,10 +115,11 @@ class Limits:
 
     After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case.
     After `turn_until` it ends if another window waits. Text is cut where its confidence falls below
-    `min_confidence`.
+    `min_confidence`. After `max_tokens` a statement that is not complete may take `num_spare_tokens` more.
     """
 
     max_tokens: int
+    num_spare_tokens: int = 0
     deadline_at: float = float("inf")
     patience_at: float = float("inf")
     turn_until: float = float("inf")
@@ -132,7 +141,13 @@ class Limits:
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S
         max_tokens, min_confidence = min(request.max_tokens, most_tokens), 1 - request.eagerness
-        return cls(max_tokens, deadline_at, patience_at, turn_until, min_confidence)
+        num_spare = min(max_tokens, most_tokens - max_tokens)
+        return cls(max_tokens, num_spare, deadline_at, patience_at, turn_until, min_confidence)
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens of the completion, spare ones included."""
+        return self.max_tokens + self.num_spare_tokens
 
     def is_turn_over(self, cancellation: Cancellation) -> bool:
         """Return whether another window waits and this completion's turn has ended."""
@@ -145,6 +160,7 @@ class Ending:
     def __init__(self, written: Written) -> None:
         self._written = written
         self._confidence = 1.0
+        self._num_chars_at_limit = 0
         self.num_checked = 0
 
     def finish(
@@ -164,7 +180,7 @@ class Ending:
             at = self.num_checked
             self.num_checked += 1
             self._confidence *= SHIPPED.of(probabilities[at].value)
-            finish = self._finish_with(tokens[at], ends[at + 1], rules, limits.max_tokens)
+            finish = self._finish_with(tokens[at], ends[at + 1], rules, limits)
             is_unsure = self._confidence < limits.min_confidence
             if is_unsure and (finish is None or finish.num_chars > ends[at]):
                 return Finish("unsure", rules.head(self._written.text[: ends[at + 1]], ends[at]), "unsure")
@@ -172,16 +188,27 @@ class Ending:
                 return finish
         return None
 
-    def _finish_with(self, token: int, num_chars: int, rules: TextRules, max_tokens: int) -> Finish | None:
+    def _finish_with(self, token: int, num_chars: int, rules: TextRules, limits: Limits) -> Finish | None:
         """Return the end at `token`, up to which the text has `num_chars` characters; None to go on."""
         if self._written.is_end(token):
             return Finish("end", num_chars)
         stop = rules.check(self._written.text[:num_chars])
         if stop is not None:
             return Finish("stop", stop.num_chars, stop.rule)
-        if self.num_checked >= max_tokens:
-            return Finish("length", rules.boundary(self._written.text[:num_chars]))
+        if self.num_checked >= limits.max_tokens:
+            return self._finish_at_limit(self._written.text[:num_chars], rules, limits)
         return None
+
+    def _finish_at_limit(self, text: str, rules: TextRules, limits: Limits) -> Finish | None:
+        """Return the end of a text of at least `limits.max_tokens` tokens; None to complete its statement.
+
+        If the spare tokens do not complete it, they are not shown. The next request goes on with them.
+        """
+        if self.num_checked == limits.max_tokens:
+            self._num_chars_at_limit = rules.boundary(text)
+        if not limits.num_spare_tokens or not rules.is_within_statement(text):
+            return Finish("length", rules.boundary(text))
+        return Finish("length", self._num_chars_at_limit) if self.num_checked >= limits.most_tokens else None
 
 
 class Writing(Protocol):

@@ -26,7 +26,7 @@ DOLLAR_BRACE = code_in("${", "}")
 NO_CHAR = (r"'\\[^\n'][^\n']{0,9}'", r"'[^\\'\n]'", r"(?<=\w)'", r"'(?=\w)")
 APOSTROPHE = r"(?<=\w)'"
 
-_UNFINISHED = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%&|^=<?.,:!\\]|[-=]>)$")
+_UNFINISHED = re.compile(r"(?:(?<!\+)\+|(?<!-)-|(?<!\?\?)\?|[*/%&|^=<.,:!\\]|[-=]>)$")
 _LEADING = re.compile(r"[.?:&|+*/=<>{,-]|(?:else|catch|finally|while|extends|implements|throws|where)\b")
 _CLAUSES = frozenset({"else", "catch", "finally", "while", "case", "default"})
 _EXPRESSION_BEFORE = re.compile(

@@ -175,7 +175,7 @@ class RemoteWriting:
         return self._limits.patience_at
 
     def _remaining(self) -> Remaining:
-        num_tokens = max(1, self._limits.max_tokens - len(self.tokens))
+        num_tokens = max(1, self._limits.most_tokens - len(self.tokens))
         return Remaining(tuple(self.path), num_tokens, self.written.healing().bytes)
 
     def _take(self, chunk: Chunk) -> None:

@@ -174,7 +174,7 @@ class _Closing:
         is_closing = code[:1] in CLOSING or code.startswith("</")
         if not code or is_closing or _LABEL.match(code) or _COMMENT.match(code):
             return
-        width = indent_width(line)
+        width = indent_width(line) + code.startswith(",")  # a separator is within the brackets of its column
         unclosed: list[Open] = []
         while self.remaining and self._ends_above(self.remaining[-1], width):
             unclosed.append(self.remaining.pop())

@@ -10,6 +10,7 @@ from completion_engine.languages.open_marks import Stack
 from completion_engine.languages.syntax import Pair
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.characters import decodable, without_controls
+from completion_engine.suggestions.lists import GOES_ON, with_comma
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
 from completion_engine.suggestions.rest_of_line import imbalance, num_covered
@@ -25,16 +26,11 @@ from completion_engine.text_window import indent_width
 
 _COMPLETE = re.compile(r"[\w\"')\]};]$")
 _HEADER = re.compile(r"\s*(?:\}\s*)?(?:if|else|for|\w*for_?each\w*|while|do|using|lock|unless|until|when)\b")
-_GOES_ON = (
-    r"throws|extends|implements|where|with|requires|is|as|in|and|or|from|if|for|else|returns|public|private"
-    r"|external|internal|view|pure|payable|virtual|override|noexcept|const|async"
-)
-_BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{_GOES_ON})\b)[\w@]|- )")
+_BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{GOES_ON})\b)[\w@]|- )")
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
 _MAX_PARSED = 12  # times that a text is parsed
-_MAX_PARSED_AFTER = 1_000  # characters after the cursor
 _MAX_MARKS_READ = 8_000  # while a text is shortened; human text has fewer
 
 
@@ -66,7 +62,7 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
     text = _settled(rules, text)
     if not text.strip() or _leaves_block_below(region, text):
         return Suggestion("", 0, "does-not-fit-rest-of-line")
-    text = _without_broken_end(rules, text)
+    text = _without_broken_end(rules, with_comma(rules.syntax, region, text))
     num_replaced = num_covered(region, text)
     if num_replaced:
         text = text.rstrip()
@@ -84,10 +80,9 @@ def _without_broken_end(rules: StopRules, text: str) -> str:
     region, syntax = rules.region, rules.syntax
     if "\n" not in text or region.line_suffix.strip() or _leaves_part(region, text):
         return text
-    after = region.part[1][:_MAX_PARSED_AFTER]
-    shorter = text if syntax.has_error("", after) is False else ""
+    shorter = text if syntax.has_error("", to_next_line=True) is False else ""
     for _ in range(_MAX_PARSED):
-        if not shorter or (has_error := syntax.has_error(shorter, after)) is None:
+        if not shorter or (has_error := syntax.has_error(shorter, to_next_line=True)) is None:
             break
         if not has_error:
             return shorter
@@ -210,9 +205,8 @@ def _fits(rules: StopRules, text: str) -> bool:
     num_replaced = num_covered(region, text)
     if imbalance(region, text, num_replaced) > imbalance(region, "", 0):
         return False
-    after = region.part[1][:_MAX_PARSED_AFTER]
     # A syntax error counts only if the line is known to parse without the text.
-    return not syntax.has_error(text, after[num_replaced:]) or syntax.has_error("", after) is not False
+    return not syntax.has_error(text, num_replaced) or syntax.has_error("") is not False
 
 
 def _is_glued(region: CursorRegion, text: str) -> bool:

@@ -116,7 +116,7 @@ class StatementWalk(LineWalk):
         if word in CLOSING or line.innermost in ("(", "["):
             return False
         is_open = self.has_block or line.depth > region.line_depth
-        if width > region.indent or not is_open:
+        if width > region.indent or (width == region.indent and not is_open):
             return False
         if self.closes(word, width, region.indent):
             self.is_closing = True

@@ -69,8 +69,8 @@ class StopRules:
 
     @cached_property
     def syntax(self) -> SyntaxWindow:
-        """The parser's view of the text before the cursor, made when a rule first needs it."""
-        return SyntaxWindow(self.region.language_id, self.region.part[0])
+        """The parser's view of the text around the cursor, made when a rule first needs it."""
+        return SyntaxWindow(self.region.language_id, *self.region.part)
 
     def check(self, generated: str) -> Stop | None:
         """Return where to stop in the text generated so far; None to go on."""
@@ -87,6 +87,12 @@ class StopRules:
     def head(self, generated: str, num_chars: int) -> int:
         """Return the same within the first `num_chars` characters, given the characters after them."""
         return head(self.region, generated, num_chars)
+
+    def is_within_statement(self, generated: str) -> bool:
+        """Return whether the text so far is code without a complete statement."""
+        region = self.region
+        is_code = region.inside is None and not region.language.is_text
+        return is_code and not _last_statement_end(region, self.read(generated))
 
     def read(self, generated: str) -> Reading:
         """Return the scan of generated text, which the rules share."""
@@ -147,11 +153,19 @@ def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
         )
         if traits.blocks == "end" and index:  # the text still lacks the word that closes its block
             is_whole = is_whole and indent_width(region.line_text(reading, index)) <= region.indent
-        if is_whole and not (
-            traits.opener.search(code) or traits.unfinished.search(code) or traits.prelude.search(code)
-        ):
+        goes_on = traits.unfinished.search(code) and not _ends_item(region, reading, index, code)
+        if is_whole and not (traits.opener.search(code) or goes_on or traits.prelude.search(code)):
             return line.end
     return 0
+
+
+def _ends_item(region: CursorRegion, reading: Reading, index: int, code: str) -> bool:
+    """Whether a line ends with the comma of an item of the bracket around the cursor."""
+    innermost = reading.lines[0].innermost
+    if not code.endswith(",") or reading.lines[index].depth_end != reading.lines[0].depth:
+        return False
+    is_data = region.language.blocks != "brace" or region.line_above().rstrip().endswith(",")
+    return innermost in ("(", "[") or (innermost == "{" and is_data)
 
 
 def _line_ends(reading: Reading) -> set[int]:

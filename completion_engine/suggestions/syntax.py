@@ -17,6 +17,7 @@ _MAX_SPENT_S = 0.03  # for all parses at one cursor
 _MAX_PARSE_S = (
     0.02  # a parser needs seconds for text that is not code of its language, and a hundredth for code
 )
+_MAX_AFTER_CHARS = 1_000
 _MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
 _DEFINITIONS = frozenset({"method", "singleton_method", "class", "module", "rule_set"})
 
@@ -28,15 +29,16 @@ def _parser(language: str) -> Parser | None:
 
 
 class SyntaxWindow:
-    """The text before the cursor, parsed once on first use; each question parses only its new text.
+    """The text around the cursor, parsed up to there once on first use; a question parses only what follows.
 
     The tree of unfinished code is a guess. So rules may use the answers to end a suggestion well, but not to
     prove that it is correct. After one parse that takes too long, all further answers are unknown, so a
     completion waits at most once.
     """
 
-    def __init__(self, language: str, before: str) -> None:
+    def __init__(self, language: str, before: str, after: str = "") -> None:
         self._language = language
+        self._after = after[:_MAX_AFTER_CHARS]
         self._before = before.encode("utf-8", "replace")
         self._is_too_slow = any(len(line) > _MAX_LINE_BYTES for line in self._before.split(b"\n"))
         self._spent_s = 0.0
@@ -66,13 +68,19 @@ class SyntaxWindow:
             node = node.parent
         return False
 
-    def has_error(self, text: str, after: str) -> bool | None:
-        """Return whether the lines of `text`, followed by `after`, have an error; None if unknown."""
+    def has_error(self, text: str, num_replaced: int = 0, *, to_next_line: bool = False) -> bool | None:
+        """Return whether the lines of `text` have an error, if it replaces characters after the cursor.
+
+        None if unknown. With `to_next_line` the lines up to the next one of code count too: an error of what
+        `text` leaves open may be there.
+        """
+        after = self._after[num_replaced:]
         tree, source = self._parse(text + after)
         if tree is None:
             return None
         start = self._before.rfind(b"\n") + 1
-        end = source.find(b"\n", len(self._before) + len(text.encode("utf-8", "replace")))
+        judged = text + after[: len(after) - len(after.lstrip())] if to_next_line else text
+        end = source.find(b"\n", len(self._before) + len(judged.encode("utf-8", "replace")))
         return _has_error_within(tree.root_node, start, len(source) if end < 0 else end)
 
     def _parse(self, text: str) -> tuple[Tree | None, bytes]:

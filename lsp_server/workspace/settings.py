@@ -168,7 +168,7 @@ class Settings(BaseModel):
         int,
         Field(ge=1, le=1024),
         About(
-            "The longest suggestion, in tokens. A line of code has about ten tokens.",
+            "The longest suggestion in tokens (about ten a line). A first statement may take twice as many.",
             narrow="lower",
         ),
     ] = 64

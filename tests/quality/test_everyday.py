@@ -60,10 +60,49 @@ def test_each_rule_notices_its_fault(case: CursorCase, accepted: Accepted, fault
         (CursorCase("random", "plaintext", "a.txt", "a. i", "tem A. b)", "\n"), Accepted("tem A. b")),
         (CursorCase("random", "c", "a.c", "", 'f("x");', "\n"), Accepted('f("a) f(x)");')),
         (CursorCase("random", "scheme", "a.scm", ";; a\n", ";; b", "\n;;\n"), Accepted(";;\n;; b")),
+        (CursorCase("random", "python", "a.py", '"""a/', "b", '"""\n'), Accepted("*/c_*.txt")),
+        (CursorCase("random", "javascript", "a.js", "", "x = a */b/.exec(c);", "\n"), Accepted("x = a;")),
+        (
+            CursorCase("random", "properties", "a.properties", "\ta=b\n", "c", "\n  d\n  e\n"),
+            Accepted("x\n\ta=b"),
+        ),
     ],
 )
 def test_what_looks_like_a_pair_or_a_repeat_is_no_fault(case: CursorCase, accepted: Accepted) -> None:
     assert faults(case, accepted) == []
+
+
+@pytest.mark.skipif(bool(reason_not_parsed()), reason="files are not parsed")
+@pytest.mark.parametrize(
+    ("language", "document", "written", "num_faults"),
+    [
+        ("rust", "fn f() {\n    a(try!(b));\n    ⟦c();⟧\n}\n", "c(try!(d));", 0),
+        ("rust", "fn f() {\n    a(b?);\n    ⟦c();⟧\n}\n", "c(try!(d));", 1),
+        ("ini", "[a]\n⟦b = c⟧\nd = e \\\n    f\n", "b = c \\\n    g", 0),
+        ("ini", "[a]\n⟦b = c⟧\nd = e\n", "b = c \\\n    g", 1),
+    ],
+)
+def test_what_the_document_has_and_the_grammar_does_not_know_is_no_fault(
+    language: str, document: str, written: str, num_faults: int
+) -> None:
+    before, _, rest = document.partition("⟦")
+    truth, _, after = rest.partition("⟧")
+    case = CursorCase("random", language, "a", before, truth, after)
+    assert len(faults(case, Accepted(written))) == num_faults
+
+
+@pytest.mark.skipif(bool(reason_not_parsed()), reason="files are not parsed")
+@pytest.mark.parametrize(("num_lines", "is_fault"), [(2, True), (40, False)])
+def test_a_document_of_errors_alone_is_not_judged_by_them(num_lines: int, is_fault: bool) -> None:
+    row = "x = = 1\n"
+    case = CursorCase("random", "python", "a.py", row * num_lines, row, row)
+    assert ("parse" in faults(case, Accepted(row * 3))) == is_fault
+
+
+@pytest.mark.parametrize("written", ["/* a", "a */", "a */b"])
+def test_a_comment_in_a_script_still_counts(written: str) -> None:
+    case = CursorCase("random", "javascript", "a.js", "", "a;", "\n")
+    assert "pairs" in faults(case, Accepted(written))
 
 
 @pytest.mark.parametrize("written", ['f("a)"));', 'f("a"'])

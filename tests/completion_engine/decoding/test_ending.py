@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.decoding.ending import Limits
+from completion_engine.decoding.ending import Ending, Finish, Limits
+from completion_engine.probability import NOT_SCORED
+from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import PromptBudget
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
 
 NEVER = float("inf")
 
@@ -57,3 +62,35 @@ def test_a_prompt_may_take_a_share_of_what_somebody_waits(
     request = CompletionRequest("", "", deadline_ms=deadline_ms, patience_ms=patience_ms)
     budget = PromptBudget.of(request, 1.0)
     assert (budget.ms, budget.soon_ms) == (budget_ms, soon_ms)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "num_spare", "shown", "looked_at"),
+    [
+        pytest.param("python", "f(|a,\n  b)\ng()\n", 64, "f(a,\n  b)", "f(a,\n  b)\n", id="completed"),
+        pytest.param("python", "f(|a,\n  b)\ng()\n", 0, "f", "f(", id="no spare tokens"),
+        pytest.param("python", "f(|a,\n  b,\n  c)\n", 1, "f", "f(a", id="too few spare tokens"),
+        pytest.param("python", "x = 1\nf(|a)\n", 64, "x = 1", "x = 1\nf(", id="a complete one before it"),
+        pytest.param("plaintext", "one (|two\nthree\n", 64, "one", "one (", id="prose"),
+    ],
+)
+def test_a_statement_may_take_more_tokens_than_the_limit_to_become_complete(
+    tokenizer: Tokenizer, language: str, text: str, num_spare: int, shown: str, looked_at: str
+) -> None:
+    head, _, more = text.partition("|")
+    tokens = [token for part in (head, *more) for token in tokenizer.encode(part)]
+    written, rules = Written(tokenizer, b""), StopRules(CursorContext("", "", language))
+    for token in tokens:
+        written.add(token)
+    ending, limits = Ending(written), Limits(len(tokenizer.encode(head)), num_spare)
+    finish = ending.finish(tokens, [NOT_SCORED] * len(tokens), rules, limits)
+    assert finish == Finish("length", len(shown))
+    assert written.ends[ending.num_checked - 1] == len(looked_at)
+
+
+@pytest.mark.parametrize(("max_tokens", "most", "found"), [(8, 256, 16), (200, 256, 256), (300, 256, 256)])
+def test_a_completion_has_at_most_twice_the_tokens_of_the_setting(
+    max_tokens: int, most: int, found: int
+) -> None:
+    request = CompletionRequest("", "", max_tokens=max_tokens)
+    assert Limits.of(request, most, 0.0, 0.0).most_tokens == found

@@ -39,9 +39,9 @@ NO_DEFINITIONS = [
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_every_grammar_loads_and_parses_any_text(language: str) -> None:
-    window = SyntaxWindow(language, "x (é\n  ")
+    window = SyntaxWindow(language, "x (é\n  ", ")")
     assert not window.ends_with_definition("= \ud800 日本\n")
-    assert isinstance(window.has_error("x", ")"), bool)
+    assert isinstance(window.has_error("x"), bool)
 
 
 @pytest.mark.parametrize(("language", "before", "text"), DEFINITIONS)
@@ -76,7 +76,14 @@ def test_a_text_that_takes_the_parser_too_long_is_unknown_from_then_on(
 
 
 def test_only_errors_on_the_cursors_line_count() -> None:
-    window = SyntaxWindow("python", "x = = 1\ny = ")
-    assert not window.has_error("f(1)", " + 2\n")
-    assert window.has_error("f(1", " + 2\n")
-    assert SyntaxWindow("unknown-language", "").has_error("((", "") is None
+    window = SyntaxWindow("python", "x = = 1\ny = ", " + 2\n")
+    assert not window.has_error("f(1)")
+    assert window.has_error("f(1")
+    assert SyntaxWindow("unknown-language", "").has_error("((") is None
+
+
+def test_what_a_text_leaves_open_is_an_error_of_the_next_line() -> None:
+    window = SyntaxWindow("lua", "f({\n    ", "\n})\n")
+    assert not window.has_error("a = { b,")
+    assert window.has_error("a = { b,", to_next_line=True)
+    assert not window.has_error("a = { b },", to_next_line=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
@@ -51,6 +52,24 @@ class LateRules:
         """Return `num_chars`."""
         return num_chars
 
+    def is_within_statement(self, generated: str) -> bool:
+        """Return False."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """The text of at most `_MAX_TOKENS` tokens, and the rest of at most as many if that limit cut it.
+
+    `ends` are the lengths of both together after each token of the rest; files that were recorded before lack
+    them.
+    """
+
+    text: str
+    is_cut: bool
+    rest: str = ""
+    ends: tuple[int, ...] = ()
+
 
 def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) -> None:
     """Append what the engine's target writes at each position that the file lacks, one JSON line each."""
@@ -60,23 +79,40 @@ def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) ->
             continue
         request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
         rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
-        decoding = engine.write(request, rules, _MAX_TOKENS)
-        is_cut = decoding.num_checked >= _MAX_TOKENS
-        lines.add({"key": case.key, "text": decoding.written.text, "is_cut": is_cut})
+        decoding = engine.write(request, rules, 2 * _MAX_TOKENS)
+        written = cut(decoding.written.text, decoding.written.ends[: decoding.num_checked])
+        lines.add({"key": case.key, **asdict(written)})
 
 
-def texts(path: Path) -> dict[str, tuple[str, bool]]:
-    """The text at each position of a file, and whether the limit of length cut it."""
-    return {row["key"]: (row["text"], row["is_cut"]) for row in JsonLines(path).objects}
+def cut(text: str, ends: Sequence[int]) -> WrittenText:
+    """Return the record of a text whose tokens end at `ends`."""
+    at = ends[min(len(ends), _MAX_TOKENS) - 1] if ends else 0
+    further = tuple(ends[_MAX_TOKENS:])
+    return WrittenText(text[:at], bool(further), text[at : ends[-1]] if further else "", further)
 
 
-def accepted(case: CursorCase, text: str, *, is_cut: bool) -> Accepted:
+def texts(path: Path) -> dict[str, WrittenText]:
+    """The text at each position of a file."""
+    return {row.pop("key"): WrittenText(**row) for row in map(dict, JsonLines(path).objects)}
+
+
+def accepted(case: CursorCase, written: WrittenText) -> Accepted:
     """Return what this tree's rules show of a text."""
     rules = StopRules(CursorContext(case.prefix, case.suffix, case.language))
-    stop = rules.check(text)
-    end = stop.num_chars if stop else rules.boundary(text) if is_cut else len(text)
-    shown = polish(rules, text[:end])
+    shown = polish(rules, (written.text + written.rest)[: _end(rules, written)])
     return Accepted(shown.text, shown.num_replaced)
+
+
+def _end(rules: StopRules, written: WrittenText) -> int:
+    """Return where a text ends by the rules, or by the limit as in `completion_engine.decoding.ending`."""
+    text, num_chars = written.text + written.rest, len(written.text)
+    for end in (num_chars, *written.ends):
+        if stop := rules.check(text[:end]):
+            return stop.num_chars
+        if written.is_cut and not rules.is_within_statement(text[:end]):
+            return rules.boundary(text[:end])
+    has_ended = not written.is_cut or 0 < len(written.ends) < _MAX_TOKENS
+    return len(text) if has_ended else rules.boundary(written.text)
 
 
 def judge(cases: Sequence[CursorCase], path: Path, results: Results) -> None:
@@ -84,8 +120,7 @@ def judge(cases: Sequence[CursorCase], path: Path, results: Results) -> None:
     known = texts(path)
     for case in cases:
         if case.key in known:
-            text, is_cut = known[case.key]
-            answer = accepted(case, text, is_cut=is_cut)
+            answer = accepted(case, known[case.key])
             if found := results.add(case, answer):
                 print_case(case, answer, found)
 
