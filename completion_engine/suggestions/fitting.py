@@ -119,7 +119,7 @@ def _leaves_block_below(region: CursorRegion, text: str) -> bool:
 
     The document has a block there, or a list or value of YAML, so the line must begin it.
     """
-    below = region.after.split("\n", 2)[1:2]
+    below = region.lines_below[:1]
     dashes = _DASHES.match(region.line_prefix) if region.language.has_dashes else None
     width = dashes.end() if dashes else region.indent
     has_block = bool(below) and indent_width(below[0]) > width and _BEGINS_CODE.match(below[0])

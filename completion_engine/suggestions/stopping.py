@@ -21,7 +21,7 @@ from completion_engine.suggestions.pairs import (
     stray_end_tag,
     unmatched_bracket,
 )
-from completion_engine.suggestions.regions import CursorRegion, Reading
+from completion_engine.suggestions.regions import CursorRegion, Reading, first_word
 from completion_engine.suggestions.repeats import (
     copies_lines_below,
     ends_as_in_a_chat,
@@ -151,12 +151,22 @@ def _last_statement_end(region: CursorRegion, reading: Reading) -> int:
         is_whole = line.depth_end <= reading.lines[0].depth and (
             line.inside_end is None or line.inside_end == region.inside
         )
-        if traits.blocks == "end" and index:  # the text still lacks the word that closes its block
-            is_whole = is_whole and indent_width(region.line_text(reading, index)) <= region.indent
+        if traits.blocks == "end" and index:  # the text may lack the word that closes its block
+            is_whole = is_whole and _ends_outside(region, reading, index)
         goes_on = traits.unfinished.search(code) and not _ends_item(region, reading, index, code)
         if is_whole and not (traits.opener.search(code) or goes_on or traits.prelude.search(code)):
             return line.end
     return 0
+
+
+def _ends_outside(region: CursorRegion, reading: Reading, index: int) -> bool:
+    """Whether a line, or the next one that does not go on with its block, is indented as the cursor's."""
+    if indent_width(region.line_text(reading, index)) <= region.indent:
+        return True
+    following, traits = region.line_text(reading, index + 1), region.language
+    word = first_word(following, is_ended=reading.lines[index + 1].is_ended)
+    is_outside = bool(word) and indent_width(following) <= region.indent
+    return is_outside and word not in traits.clauses | traits.closers
 
 
 def _ends_item(region: CursorRegion, reading: Reading, index: int, code: str) -> bool:

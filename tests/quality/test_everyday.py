@@ -62,6 +62,7 @@ def test_each_rule_notices_its_fault(case: CursorCase, accepted: Accepted, fault
         (CursorCase("random", "scheme", "a.scm", ";; a\n", ";; b", "\n;;\n"), Accepted(";;\n;; b")),
         (CursorCase("random", "python", "a.py", '"""a/', "b", '"""\n'), Accepted("*/c_*.txt")),
         (CursorCase("random", "javascript", "a.js", "", "x = a */b/.exec(c);", "\n"), Accepted("x = a;")),
+        (CursorCase("random", "makefile", "a.mk", "a:\n    b\n", "c:", "\n    d\n"), Accepted("c: e\n\tf")),
         (
             CursorCase("random", "properties", "a.properties", "\ta=b\n", "c", "\n  d\n  e\n"),
             Accepted("x\n\ta=b"),

@@ -18,6 +18,8 @@ BEGINS_NO_BLOCK: list[Case] = [
     ("yaml", f"ameri‸{YAML_LIST}", "can:\n", f"american:{YAML_LIST}"),
     ("typescript", "@V‸\n  name: 'a',\n})\n", "iewChild('form')\n", "@V\n  name: 'a',\n})\n"),
     ("typescript", "@V‸\n  name: 'a',\n})\n", "iew({\n", "@View({\n  name: 'a',\n})\n"),
+    ("csharp", "switch (‸\n\n  case A:\n    f();\n}\n", "a)\n", "switch (\n\n  case A:\n    f();\n}\n"),
+    ("csharp", "switch (‸\n\n  case A:\n    f();\n}\n", "a) {\n", "switch (a) {\n\n  case A:\n    f();\n}\n"),
     ("python", "while ‸\n    run()\n", "is_on\n", "while is_on\n    run()\n"),
     ("python", "x = ‸\n    run()\n", "1\n", "x = \n    run()\n"),
     ("c", "  if (‸\n    return;\n", "a < 0)\n", "  if (a < 0)\n    return;\n"),

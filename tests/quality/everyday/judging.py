@@ -253,7 +253,7 @@ def _plus(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
 def _has_other_indentation(case: CursorCase, written: str) -> bool:
     """Whether further lines are indented by tabs where the document has spaces, or the other way round.
 
-    Lines that the document has itself are as it indents them.
+    Lines that the document has itself are as it indents them. Recipes of makefiles need tabs.
     """
     document = (case.prefix + case.truth + case.suffix).split("\n")
     num_tabs = sum(line.startswith("\t") for line in document)
@@ -261,7 +261,8 @@ def _has_other_indentation(case: CursorCase, written: str) -> bool:
     further = [line for line in written.split("\n")[1:] if line.strip() and line not in document]
     if num_tabs > num_spaces:
         return any(line.startswith("    ") for line in further)
-    return num_spaces > num_tabs and any(line.startswith("\t") for line in further)
+    needs_tabs = case.language == "makefile"
+    return num_spaces > num_tabs and not needs_tabs and any(line.startswith("\t") for line in further)
 
 
 def _is_circular(text: str) -> bool:
