@@ -76,8 +76,8 @@ _GRAMMARS: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 
-# What the pack's grammar of a language does not know, where a document has it already: macros that became a
-# keyword with Rust 2018, and lines that go on in many dialects of INI. They are parsed as something known.
+# The pack's grammars reject a macro that became a keyword with Rust 2018, and lines that go on, as in many
+# dialects of INI. If a document has them already, it is parsed with accepted text in their place.
 _UNKNOWN: Mapping[str, tuple[re.Pattern[str], str]] = MappingProxyType(
     {"rust": (re.compile(r"\btry!"), "tri!"), "ini": (re.compile(r"\\\n[ \t]*"), " ")}
 )
