@@ -52,10 +52,10 @@ class OldName(IntEnum):
 
 
 class Bindings:
-    """Looks for bindings in documents. Used on one thread."""
+    """Looks for bindings in the documents of a parser. Used on one thread."""
 
-    def __init__(self) -> None:
-        self._documents = DocumentParser()
+    def __init__(self, documents: DocumentParser) -> None:
+        self._documents = documents
 
     def old_name(self, document: EditDocument, edit: LineEdit, hunk: Hunk) -> OldName:
         """Return the state of the one name that `edit` exchanges as `hunk` did."""
@@ -71,10 +71,6 @@ class Bindings:
             hunk.first_line <= row < hunk.end_line for row in _binding_rows(parsed, new)
         )
         return OldName.DANGLING if is_renamed else OldName.UNKNOWN
-
-    def forget(self) -> None:
-        """Drop the tree, and with it the text of a document."""
-        self._documents.forget()
 
 
 def identifiers(parsed: ParsedText, name: str) -> Iterator[Node]:

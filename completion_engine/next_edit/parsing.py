@@ -90,12 +90,17 @@ def breaks_syntax(document: EditDocument, edit: LineEdit) -> bool:
     return new is not None and old is not None and _num_errors(new) > _num_errors(old)
 
 
-def breaks_document(document: EditDocument, edit: LineEdit, parser: DocumentParser) -> bool:
-    """Return whether a whole document has more errors after an edit than before."""
-    new = parser.parsed(edited(document, edit))
+def breaks_document(
+    document: EditDocument, edit: LineEdit, documents: DocumentParser, edited_ones: DocumentParser
+) -> bool:
+    """Return whether a whole document has more errors after an edit than before.
+
+    Each of the two parsers keeps the tree that the next call may need again.
+    """
+    new = edited_ones.parsed(edited(document, edit))
     if new is None or not new.tree.root_node.has_error:
         return False
-    old = parser.parsed(document)
+    old = documents.parsed(document)
     return old is not None and _num_errors(new.tree) > _num_errors(old.tree)
 
 

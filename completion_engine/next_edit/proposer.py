@@ -47,8 +47,8 @@ class EditProposer:
         room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
         self._prompts = PlacePrompts(tokenizer, room)
         self._scorer = BranchScorer(target, tokenizer)
-        self._bindings = Bindings()
-        self._edited = DocumentParser()
+        self._documents, self._edited = DocumentParser(), DocumentParser()
+        self._bindings = Bindings(self._documents)
         self._scores: OrderedDict[_ScoreKey, float] = OrderedDict()
 
     @property
@@ -135,7 +135,7 @@ class EditProposer:
     def forget(self) -> None:
         """Drop scores, caches and the last trees, and with them the texts of documents."""
         self._scores.clear()
-        self._bindings.forget()
+        self._documents.forget()
         self._edited.forget()
         self._scorer.forget()
 
@@ -143,7 +143,7 @@ class EditProposer:
         return (
             breaks_syntax(document, edit)
             or misplaces_names(document, edit, self._edited)
-            or breaks_document(document, edit, self._edited)
+            or breaks_document(document, edit, self._documents, self._edited)
         )
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:

@@ -7,6 +7,7 @@ import pytest
 from completion_engine.next_edit import parsing as parsing_module
 from completion_engine.next_edit.bindings import Bindings, OldName
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
+from completion_engine.next_edit.parsing import DocumentParser
 
 
 def state(language: str, renamed: str, use: str) -> OldName:
@@ -14,7 +15,7 @@ def state(language: str, renamed: str, use: str) -> OldName:
     lines = (renamed, use)
     hunk = Hunk("a", 0, (renamed.replace("load", "fetch"),), (renamed,))
     edit = LineEdit("a", 1, (use,), (use.replace("fetch", "load"),))
-    return Bindings().old_name(EditDocument("a", "a", language, lines), edit, hunk)
+    return Bindings(DocumentParser()).old_name(EditDocument("a", "a", language, lines), edit, hunk)
 
 
 BINDINGS = [
@@ -67,7 +68,7 @@ def test_a_name_that_is_still_bound_is_seen(language: str, renamed: str, use: st
     both = f"{renamed.replace('load', 'fetch')}\n{use}"
     edit = LineEdit("a", 1, (use,), (use.replace("fetch", "load"),))
     document = EditDocument("a", "a", language, tuple(both.split("\n")))
-    assert Bindings().old_name(document, edit, Hunk("b", 0, (), ())) is OldName.BOUND
+    assert Bindings(DocumentParser()).old_name(document, edit, Hunk("b", 0, (), ())) is OldName.BOUND
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_nothing_is_known_of_an_edit_that_changes_more_than_one_name() -> None:
     edit = LineEdit("a", 1, ("fetch(job)",), ("load(task)",))
     document = EditDocument("a", "a", "python", ("def load(a): pass", "fetch(job)"))
     hunk = Hunk("a", 0, ("def fetch(a): pass",), ("def load(a): pass",))
-    assert Bindings().old_name(document, edit, hunk) is OldName.UNKNOWN
+    assert Bindings(DocumentParser()).old_name(document, edit, hunk) is OldName.UNKNOWN
 
 
 def test_a_document_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +106,7 @@ def test_a_document_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_document_is_read_anew_once_it_changed() -> None:
-    bindings = Bindings()
+    bindings = Bindings(DocumentParser())
     use = LineEdit("a", 1, ("fetch(1)",), ("load(1)",))
     hunk = Hunk("a", 0, ("def fetch(a): pass",), ("def load(a): pass",))
     before = EditDocument("a", "a", "python", ("def fetch(a): pass", "fetch(1)"))

@@ -97,9 +97,9 @@ def test_an_edit_that_breaks_the_document_far_away_is_seen() -> None:
     lines = ("impl A {", *["    fn f() {}"] * 80, "}")
     document, edit = EditDocument("a", "a.rs", "rust", lines), LineEdit("a", 0, lines[:1], ())
     assert not breaks_syntax(document, edit)
-    assert breaks_document(document, edit, DocumentParser())
+    assert breaks_document(document, edit, DocumentParser(), DocumentParser())
     both = LineEdit("a", 0, lines, lines[1:-1])
-    assert not breaks_document(document, both, DocumentParser())
+    assert not breaks_document(document, both, DocumentParser(), DocumentParser())
 
 
 def test_a_language_without_a_grammar_has_no_errors() -> None:
