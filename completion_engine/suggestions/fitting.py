@@ -43,10 +43,11 @@ class Suggestion:
     rule: RuleName | Literal[""]
 
 
-def polish(rules: StopRules, generated: str) -> Suggestion:
+def polish(rules: StopRules, generated: str, *, is_ended: bool = True) -> Suggestion:
     """Return the suggestion for generated text that has been cut where it ends, at the cursor of `rules`.
 
-    An incomplete last character is dropped. Polishing text that was polished before does not change it.
+    It `is_ended` if a rule or the target ended it, and not a limit. An incomplete last character is dropped.
+    Polishing text that was polished before does not change it.
     """
     region = rules.region
     text = decodable(generated)
@@ -62,7 +63,9 @@ def polish(rules: StopRules, generated: str) -> Suggestion:
     text = _settled(rules, text)
     if not text.strip() or _leaves_block_below(region, text):
         return Suggestion("", 0, "does-not-fit-rest-of-line")
-    text = _without_broken_end(rules, with_comma(rules.syntax, region, text))
+    if is_ended and not is_cut:
+        text = with_comma(rules.syntax, region, text)
+    text = _without_broken_end(rules, text)
     num_replaced = num_covered(region, text)
     if num_replaced:
         text = text.rstrip()

@@ -9,6 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from completion_engine.suggestions.fitting import polish
+from completion_engine.suggestions.stopping import StopRules
+from completion_engine.text_window import CursorContext
+
 Accepted = Callable[[str, str, str], str]
 Case = tuple[str, str, str, str]
 
@@ -51,3 +55,9 @@ def test_an_item_of_a_list_that_goes_on_ends_with_a_comma(
     accepted: Accepted, language: str, document: str, written: str, shown: str
 ) -> None:
     assert accepted(language, document, written) == shown
+
+
+@pytest.mark.parametrize(("is_ended", "shown"), [(True, "val a: List,"), (False, "val a: List")])
+def test_an_item_that_a_limit_cut_may_go_on(*, is_ended: bool, shown: str) -> None:
+    rules = StopRules(CursorContext("class A(\n  ", "\n  val b: B,\n)\n", "kotlin"))
+    assert polish(rules, "val a: List", is_ended=is_ended).text == shown
