@@ -141,7 +141,7 @@ class Limits:
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S
         max_tokens, min_confidence = min(request.max_tokens, most_tokens), 1 - request.eagerness
-        num_spare = min(max_tokens, most_tokens - max_tokens)
+        num_spare = min(max_tokens // 2, most_tokens - max_tokens)
         return cls(max_tokens, num_spare, deadline_at, patience_at, turn_until, min_confidence)
 
     @property

@@ -168,7 +168,7 @@ class Settings(BaseModel):
         int,
         Field(ge=1, le=1024),
         About(
-            "The longest suggestion in tokens (about ten a line). A first statement may take twice as many.",
+            "Tokens of the longest suggestion (about ten a line). A first statement may take half more.",
             narrow="lower",
         ),
     ] = 64

@@ -61,7 +61,7 @@ def test_what_is_asked(completer: RemoteCompleter, server: RemoteServer, request
     asked = server.completions[0]
     body = asked.json
     assert asked.healed == b" mul"
-    fixed = {"temperature": 0.0, "stream": True, "return_token_ids": True, "max_tokens": 96, "model": "tiny"}
+    fixed = {"temperature": 0.0, "stream": True, "return_token_ids": True, "max_tokens": 72, "model": "tiny"}
     assert {key: body[key] for key in fixed} == fixed
     assert all(type(token) is int for token in body["prompt"])
     assert body["stop_token_ids"]

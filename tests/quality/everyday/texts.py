@@ -28,6 +28,7 @@ from tests.quality.everyday.cases import CursorCase
 from tests.quality.everyday.judging import Accepted
 
 _MAX_TOKENS = 64  # the default setting
+_NUM_SPARE_TOKENS = 32  # in which a first statement may become complete
 _NUM_CHARS_MORE = 40  # text after the end that the rules found
 
 
@@ -59,7 +60,7 @@ class LateRules:
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """The text of at most `_MAX_TOKENS` tokens, and the rest of at most as many if that limit cut it.
+    """The text of at most `_MAX_TOKENS` tokens, and the rest of a few more if that limit cut it.
 
     `ends` are the lengths of both together after each token of the rest; files that were recorded before lack
     them.
@@ -79,7 +80,7 @@ def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) ->
             continue
         request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
         rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
-        decoding = engine.write(request, rules, 2 * _MAX_TOKENS)
+        decoding = engine.write(request, rules, _MAX_TOKENS + _NUM_SPARE_TOKENS)
         written = cut(decoding.written.text, decoding.written.ends[: decoding.num_checked])
         lines.add({"key": case.key, **asdict(written)})
 
@@ -110,12 +111,12 @@ def _end(rules: StopRules, written: WrittenText) -> tuple[int, bool]:
     The same as in `completion_engine.decoding.ending`.
     """
     text, num_chars = written.text + written.rest, len(written.text)
-    for end in (num_chars, *written.ends):
+    for end in (num_chars, *written.ends[:_NUM_SPARE_TOKENS]):
         if stop := rules.check(text[:end]):
             return stop.num_chars, True
         if written.is_cut and not rules.is_within_statement(text[:end]):
             return rules.boundary(text[:end]), False
-    has_ended = not written.is_cut or 0 < len(written.ends) < _MAX_TOKENS
+    has_ended = not written.is_cut or 0 < len(written.ends) < _NUM_SPARE_TOKENS
     return (len(text), True) if has_ended else (rules.boundary(written.text), False)
 
 
