@@ -101,12 +101,20 @@ def test_a_deadline_shows_what_is_whole_by_then(engine: CompletionEngine) -> Non
     assert whole.startswith(hurried.text)
 
 
-def test_drafts_change_no_token_of_real_code(engine: CompletionEngine) -> None:
-    plain = CompletionEngine(EngineConfig(drafters=()), engine.target, engine.tokenizer)
-    chain = CompletionEngine(EngineConfig(drafts_trees=False), engine.target, engine.tokenizer)
-    samples = from_folder(Path(__file__).parents[2] / "completion_engine", 6, seed=1)
-    for report in compare({"tree": engine, "chain": chain}, plain, samples, ExactnessWish(32)).values():
-        assert report.num_prompts == 6
+@pytest.mark.parametrize(
+    ("num_prompts", "window"),
+    [(2, {}), (4, {"prefix_chars": 1_000, "suffix_chars": 500})],
+    ids=["long", "short"],
+)
+def test_drafts_change_no_token_of_real_code(
+    engine: CompletionEngine, num_prompts: int, window: dict[str, int]
+) -> None:
+    """A long prompt takes seconds to compute, so two of them are enough beside short ones."""
+    tree, chain = engine.beside(**window), engine.beside(drafts_trees=False, **window)
+    plain = engine.beside(drafters=(), **window)
+    samples = from_folder(Path(__file__).parents[2] / "completion_engine", num_prompts, seed=num_prompts)
+    for report in compare({"tree": tree, "chain": chain}, plain, samples, ExactnessWish(32)).values():
+        assert report.num_prompts == num_prompts
         assert report.num_differing == 0
         assert report.num_tokens > report.num_forwards
 
