@@ -61,14 +61,20 @@ _EXACT: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul
 
 @contextmanager
 def types_made_once() -> Iterator[None]:
-    """The interpreter makes its types and shapes, and finds numpy's types, once and not for every tensor."""
+    """The interpreter makes its types and shapes, and finds numpy's types, once and not for every tensor.
+
+    Triton compares shapes as values of its own language, which takes a fifth of the time of all kernels; here
+    they are compared as lists of integers.
+    """
     from triton.language import core
+    from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
     find, type_of_block = interpreter._get_np_dtype, core.block_type
     dtypes: dict[str, np.dtype[Any]] = {}
     blocks: dict[tuple[str, tuple[int, ...]], Any] = {}
     shapes: dict[tuple[int, ...], Any] = {}
+    broadcast: Callable[[Any, Any, Any], Any] = TritonSemantic.broadcast_impl_value
 
     def find_once(kind: Any) -> np.dtype[Any]:
         name = kind.scalar.name
@@ -83,11 +89,22 @@ def types_made_once() -> Iterator[None]:
         return blocks[key]
 
     def begin_tensor(tensor: Any, handle: Any, kind: Any) -> None:
-        shape = kind.shape if kind.is_block() else ()
+        shape = tuple(kind.shape.values) if kind.is_block() else ()
         if shape not in shapes:
             shapes[shape] = tuple(map(core.constexpr, shape)), core.constexpr(math.prod(shape))
         tensor.handle, tensor.type, tensor.dtype = handle, kind, kind.scalar
         tensor.shape, tensor.numel = shapes[shape]
+
+    def broadcast_unless_alike(semantic: Any, left: Any, right: Any) -> Any:
+        types = left.type, right.type
+        if all(kind.is_block() for kind in types) and types[0].shape.values == types[1].shape.values:
+            return left, right
+        return broadcast(semantic, left, right)
+
+    def is_same_block(block: Any, other: object) -> bool:
+        if block is other or not isinstance(other, core.block_type):
+            return block is other
+        return bool(block.element_ty == other.element_ty and block.shape.values == other.shape.values)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interpreter, "_get_np_dtype", find_once)
@@ -99,6 +116,8 @@ def types_made_once() -> Iterator[None]:
             "get_block_ty",
             lambda _, element, shape: block_once(element, shape),
         )
+        patch.setattr(core.block_type, "__eq__", is_same_block)
+        patch.setattr(TritonSemantic, "broadcast_impl_value", broadcast_unless_alike)
         patch.setattr(core.tensor, "__init__", begin_tensor)
         yield
 
