@@ -45,8 +45,7 @@ class CompletionBuilder:
         forecast = _forecast(writing, finish)
         finish = self._before_low_confidence_names(forecast, finish)
         polishing_s, stats = time.perf_counter(), writing.stats
-        is_ended = finish.reason in ("stop", "end")
-        suggestion = polish(self.rules, writing.written.text[: finish.num_chars], is_ended=is_ended)
+        suggestion = polish(self.rules, writing.written.text[: finish.num_chars])
         stats.num_tokens = sum(end <= finish.num_chars for end in writing.written.ends)
         stats.finish_reason = finish.reason
         sources = zip(writing.written.ends, writing.sources, strict=True)

@@ -10,7 +10,6 @@ from completion_engine.languages.open_marks import Stack
 from completion_engine.languages.syntax import Pair
 from completion_engine.suggestions import cleaning
 from completion_engine.suggestions.characters import decodable, without_controls
-from completion_engine.suggestions.lists import GOES_ON, with_comma
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.repeats import repeats_line_above
 from completion_engine.suggestions.rest_of_line import imbalance, num_covered
@@ -26,7 +25,11 @@ from completion_engine.text_window import indent_width
 
 _COMPLETE = re.compile(r"[\w\"')\]};]$")
 _HEADER = re.compile(r"\s*(?:\}\s*)?(?:if|else|for|\w*for_?each\w*|while|do|using|lock|unless|until|when)\b")
-_BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{GOES_ON})\b)[\w@]|- )")
+_GOES_ON = (
+    r"throws|extends|implements|where|with|requires|is|as|in|and|or|from|if|for|else|returns|public|private"
+    r"|external|internal|view|pure|payable|virtual|override|noexcept|const|async"
+)
+_BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{_GOES_ON})\b)[\w@]|- )")
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
@@ -43,11 +46,10 @@ class Suggestion:
     rule: RuleName | Literal[""]
 
 
-def polish(rules: StopRules, generated: str, *, is_ended: bool = True) -> Suggestion:
+def polish(rules: StopRules, generated: str) -> Suggestion:
     """Return the suggestion for generated text that has been cut where it ends, at the cursor of `rules`.
 
-    It `is_ended` if a rule or the target ended it, and not a limit. An incomplete last character is dropped.
-    Polishing text that was polished before does not change it.
+    An incomplete last character is dropped. Polishing text that was polished before does not change it.
     """
     region = rules.region
     text = decodable(generated)
@@ -63,8 +65,6 @@ def polish(rules: StopRules, generated: str, *, is_ended: bool = True) -> Sugges
     text = _settled(rules, text)
     if not text.strip() or _leaves_block_below(region, text):
         return Suggestion("", 0, "does-not-fit-rest-of-line")
-    if is_ended and not is_cut:
-        text = with_comma(rules.syntax, region, text)
     text = _without_broken_end(rules, text)
     num_replaced = num_covered(region, text)
     if num_replaced:

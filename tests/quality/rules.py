@@ -57,7 +57,7 @@ def heads(rules: StopRules, sample: Sample) -> list[str]:
     """All that may be shown of the rest of a line, but for all of it."""
     written = sample.expected + "\n"
     ends = {rules.head(written, num_chars) for num_chars in range(1, len(sample.expected))}
-    texts = (polish(rules, written[:end], is_ended=False).text for end in sorted(ends))
+    texts = (polish(rules, written[:end]).text for end in sorted(ends))
     return [text for text in texts if text and text != sample.expected]
 
 

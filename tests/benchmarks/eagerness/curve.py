@@ -63,7 +63,7 @@ def shows(
         rules = StopRules(CursorContext(left, right, language))
         knows = knows_at(left, right) if knows_at else None
         num_chars = num_confident_chars(rules, forecast, eagerness, calibration, knows)
-        suggestion = polish(rules, forecast.text[:num_chars], is_ended=num_chars >= forecast.num_chars)
+        suggestion = polish(rules, forecast.text[:num_chars])
         return ShownSuggestion(suggestion.text, suggestion.num_replaced)
 
     return show

@@ -100,24 +100,20 @@ def texts(path: Path) -> dict[str, WrittenText]:
 def accepted(case: CursorCase, written: WrittenText) -> Accepted:
     """Return what this tree's rules show of a text."""
     rules = StopRules(CursorContext(case.prefix, case.suffix, case.language))
-    num_chars, is_ended = _end(rules, written)
-    shown = polish(rules, (written.text + written.rest)[:num_chars], is_ended=is_ended)
+    shown = polish(rules, (written.text + written.rest)[: _end(rules, written)])
     return Accepted(shown.text, shown.num_replaced)
 
 
-def _end(rules: StopRules, written: WrittenText) -> tuple[int, bool]:
-    """Return where a text ends, and whether a rule or the target ends it, not the limit of its length.
-
-    The same as in `completion_engine.decoding.ending`.
-    """
+def _end(rules: StopRules, written: WrittenText) -> int:
+    """Return where a text ends, by the same rules as in `completion_engine.decoding.ending`."""
     text, num_chars = written.text + written.rest, len(written.text)
     for end in (num_chars, *written.ends[:_NUM_SPARE_TOKENS]):
         if stop := rules.check(text[:end]):
-            return stop.num_chars, True
+            return stop.num_chars
         if written.is_cut and not rules.is_within_statement(text[:end]):
-            return rules.boundary(text[:end]), False
+            return rules.boundary(text[:end])
     has_ended = not written.is_cut or 0 < len(written.ends) < _NUM_SPARE_TOKENS
-    return (len(text), True) if has_ended else (rules.boundary(written.text), False)
+    return len(text) if has_ended else rules.boundary(written.text)
 
 
 def judge(cases: Sequence[CursorCase], path: Path, results: Results) -> None:
