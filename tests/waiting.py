@@ -25,9 +25,7 @@ def pauses(shortest_s: float = 0.02) -> Iterator[float]:
 
 def first_true(look: Callable[[], T], within_s: float, shortest_s: float = 0.02) -> T:
     """Return the first true value of `look`, or the false one that it has after `within_s`."""
-    until_s = time.monotonic() + within_s
-    for pause_s in pauses(shortest_s):
-        if (value := look()) or time.monotonic() > until_s:
-            return value
-        time.sleep(pause_s)
-    raise AssertionError("pauses never end")
+    until_s, waits = time.monotonic() + within_s, pauses(shortest_s)
+    while not (value := look()) and time.monotonic() <= until_s:
+        time.sleep(next(waits))
+    return value

@@ -206,7 +206,7 @@ class Ending:
         """
         if self.num_checked == limits.max_tokens:
             self._num_chars_at_limit = rules.boundary(text)
-        if not limits.num_spare_tokens or not rules.is_within_statement(text):
+        if not rules.is_within_statement(text):
             return Finish("length", rules.boundary(text))
         return Finish("length", self._num_chars_at_limit) if self.num_checked >= limits.most_tokens else None
 
