@@ -71,11 +71,7 @@ class BackgroundWriting:
         if self.decoding.finish(self.rules, self.limits) is not None:
             self.decoding.end()
             return False
-        within_ms = self.step_times.next_ms(cancellation)
-        if self.decoding.must_prepare(within_ms):
-            self.decoding.prepare(within_ms)
-        else:
-            self.decoding.step(within_ms)
+        self.decoding.step(self.step_times.next_ms(cancellation))
         return True
 
     def need_test(self) -> RequestTest:

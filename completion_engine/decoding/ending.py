@@ -263,7 +263,11 @@ def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancel
     If even the shortest next step would miss the deadline, the text is cut at the last position where a cut
     is good. If there is no such position yet, writing goes on to the first one, or until the patience or the
     turn ends. Before the deadline, steps are kept short enough to meet it. Raises CancelledError.
+
+    A first step always runs, as short as it can be if it seems to take longer than the patience: only a step
+    shows that its estimate is wrong.
     """
+    has_begun = False
     try:
         while True:
             if (finish := writing.finish(rules, limits)) is not None:
@@ -275,8 +279,16 @@ def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancel
             is_late = soon > limits.deadline_at
             if is_late or is_turn_over:
                 num_chars = rules.boundary(writing.written.text)
-                if num_chars or is_turn_over or soon > limits.patience_at:
+                if num_chars or is_turn_over or (has_begun and soon > limits.patience_at):
                     return Finish("deadline", num_chars)
-            writing.step(float("inf") if is_late else (limits.deadline_at - now) * 1e3 / _PASS_MARGIN)
+            writing.step(_step_ms(limits, now, soon))
+            has_begun = True
     finally:
         writing.end()
+
+
+def _step_ms(limits: Limits, now: float, soon: float) -> float:
+    """Return the longest next step in milliseconds, where the shortest would end at `soon`."""
+    if soon <= limits.deadline_at:
+        return (limits.deadline_at - now) * 1e3 / _PASS_MARGIN
+    return float("inf") if soon <= limits.patience_at else 0.0

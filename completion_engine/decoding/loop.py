@@ -116,7 +116,7 @@ class Decoding:
     @property
     def next_ms(self) -> float:
         """The milliseconds of the next step without drafts, by current pass times."""
-        if num_rows := self._num_prefilled(self.num_pending):
+        if num_rows := self._num_prefilled(float("inf")):
             return self._target.prefill_ms(num_rows)
         return self._target.ms_of(self.num_pending)
 
@@ -129,10 +129,11 @@ class Decoding:
     def step(self, within_ms: float = float("inf")) -> None:
         """Run one pass of the target; call `finish` between steps to find out whether to stop.
 
-        Drafts are limited so that the pass takes at most `within_ms`.
+        Drafts and prompt tokens are limited so that the pass takes at most `within_ms`, unless a chunk needs
+        a fixed number of them.
         """
         uncached = self._uncached()
-        if num_rows := self._num_prefilled(len(uncached)):
+        if num_rows := self._num_prefilled(within_ms):
             self._prefill(uncached[:num_rows])
             return
         if self._device and self._picks_argmax() and self._device.can_step(len(uncached)):
@@ -151,24 +152,13 @@ class Decoding:
         """Let the drafters store the completion."""
         self._planner.end(self.written.spell)
 
-    def must_prepare(self, within_ms: float) -> bool:
-        """Return whether `prepare` must run before `step`, because of chunks or of `within_ms`."""
-        num_pending = self.num_pending
-        return self._num_prefilled(num_pending) > 0 or num_pending - 1 > self._target.rows_within(within_ms)
-
     def prepare(self, within_ms: float = float("inf")) -> bool:
-        """Cache some of the uncached tokens, in at most `within_ms` unless a chunk needs a fixed number.
+        """Cache some of the uncached tokens, limited as in `step`.
 
         Return False when all tokens but the last are cached.
         """
         if self.num_pending > 1:
-            num_rows = self._chunks.prefill_rows(
-                self._cache.num_cached,
-                self._num_chunked,
-                self.num_pending,
-                self._target.rows_within(within_ms),
-            )
-            self._prefill(self._uncached()[:num_rows])
+            self._prefill(self._uncached()[: self._prefill_rows(within_ms)])
         return self.num_pending > 1
 
     def probabilities_of(self, text: str) -> list[float]:
@@ -192,19 +182,21 @@ class Decoding:
         self.stats.num_prompt_tokens = self._num_prompt
         self.stats.num_cached_tokens = min(self._num_prompt, cache.num_cached)
 
-    def _num_prefilled(self, num_uncached: int) -> int:
+    def _num_prefilled(self, within_ms: float) -> int:
         """Return the number of rows of the next prefill pass; 0 if a verification pass is next."""
-        num_cached = self._cache.num_cached
-        if num_cached < self._num_chunked or num_uncached > self._chunks.max_pending:
-            return self._chunks.prefill_rows(num_cached, self._num_chunked, num_uncached)
-        return 0
+        most = min(self._chunks.max_pending, self._target.rows_within(within_ms) + 1)
+        is_next = self._cache.num_cached < self._num_chunked or self.num_pending > most
+        return self._prefill_rows(within_ms) if is_next else 0
+
+    def _prefill_rows(self, within_ms: float) -> int:
+        """Return the number of rows of a prefill pass that takes at most `within_ms`."""
+        most, num_cached = self._target.rows_within(within_ms), self._cache.num_cached
+        return self._chunks.prefill_rows(num_cached, self._num_chunked, self.num_pending, most)
 
     def _prefill(self, chunk: Sequence[int]) -> None:
         begin = time.perf_counter()
-        num_cached = self._cache.num_cached
-        is_chunk = num_cached < self._num_chunked  # the measured pass times do not include chunks
-        self._target.prefill(chunk, self._cache, counts=not is_chunk)
-        if is_chunk:
+        self._target.prefill(chunk, self._cache)
+        if self._cache.num_cached < self._num_chunked:
             self._cache.keep_chunk(chunk)
         else:
             self._cache.keep(chunk)

@@ -197,20 +197,14 @@ class LanguageModel:
         """A pass that was expected to take `expected_ms`, by the figures of now, took `ms`."""
         self.governor.record(self.clock.record(expected_ms, ms), time.monotonic())
 
-    def prefill(self, tokens: Sequence[int], cache: KVCache, *, counts: bool) -> None:
+    def prefill(self, tokens: Sequence[int], cache: KVCache) -> None:
         """Bring `tokens` of a prompt into the cache; the caller keeps them.
 
-        A GPU may run this pass still when it returns, one such pass at most. Its time is recorded where it
-        `counts` among the passes whose times are known. Raises CancelledError where the brake ends the wait
-        for the pass before.
+        A GPU may run this pass still when it returns, one such pass at most. Raises CancelledError where the
+        brake ends the wait for the pass before.
         """
         expected_ms = self.prefill_ms(len(tokens))
-
-        def report(ms: float) -> None:
-            if counts:
-                self.record(expected_ms, ms)
-
-        self._in_flight.run(lambda: self.forward(tokens, cache, 0), report)
+        self._in_flight.run(lambda: self.forward(tokens, cache, 0), lambda ms: self.record(expected_ms, ms))
 
     def wait(self) -> None:
         """Wait for a pass of a prompt that the device still runs; errors as in `prefill`."""

@@ -14,7 +14,8 @@ from itertools import accumulate
 ROWS = 8  # the step of torch's own products and attention; the width of a fixed-width pass
 _FEW = 7  # rows; 1 to 10 came to the same within a hundredth of the time, 0 took a thirtieth more
 _STEP = 0.1  # a pass moves the estimate by this share of what it was off, on a logarithmic scale
-_MAX_SURPRISE = 2.0  # one pass counts at most this factor slower or faster than predicted
+_MAX_SURPRISE = 2.0  # one pass counts as slower than predicted by at most this factor
+_MAX_EXCESS = 4.0  # after a pass, the estimate is at most this many times what it took
 # relative to the narrowest pass; a dearer branch was measured while something else ran
 _MAX_BRANCH = 0.5
 
@@ -55,15 +56,14 @@ class ChunkRule:
             return found // self.num_rows * self.num_rows
         return num_shared if found == num_chunked else num_chunked
 
-    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int, max_rows: int = 0) -> int:
+    def prefill_rows(self, num_cached: int, num_chunked: int, num_pending: int, max_rows: int) -> int:
         """Rows of the next prefill pass where `num_pending` known tokens follow what is cached.
 
-        No more than `max_rows`, if that is given, where any number will do.
+        No more than `max_rows` where any number will do.
         """
         if num_cached < num_chunked:
             return self.num_rows
-        at_most = self.max_pending if self.fixed_width or not max_rows else min(max_rows, self.max_pending)
-        return min(at_most, num_pending - 1)
+        return min(self.fixed_width or min(max_rows, self.num_rows), num_pending - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,9 @@ class PassClock:
         if expected_ms <= 0 or ms <= 0:
             return self._level
         pace = self._level * ms / expected_ms
-        surprise = min(max(ms / expected_ms, 1 / _MAX_SURPRISE), _MAX_SURPRISE)
-        self._level *= surprise**_STEP
+        surprise = ms / expected_ms
+        # A pass may be slow by chance, but hardly so much quicker.
+        self._level *= min(min(surprise, _MAX_SURPRISE) ** _STEP, _MAX_EXCESS * surprise)
         return pace
 
 

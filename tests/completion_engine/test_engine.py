@@ -453,3 +453,18 @@ def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
     drafted = make_engine().write(work, NoRules(), 24)
     assert hurried.tokens[:24] == drafted.tokens[:24]
     assert (hurried.stats.num_drafted, drafted.stats.num_drafted > 0) == (0, True)
+
+
+@pytest.mark.parametrize("is_cold", [True, False])
+def test_a_machine_that_was_busy_is_not_taken_for_slow_for_ever(
+    make_engine: Make, target: LanguageModel, monkeypatch: pytest.MonkeyPatch, is_cold: bool
+) -> None:
+    """No time passes between two keys, so background work cannot correct the estimate."""
+    hour_ms = 3.6e6
+    slow = replace(target.findings, pass_ms=dict.fromkeys(target.widths, hour_ms), chunk_ms=2 * hour_ms)
+    engine, asked = make_engine(), request(CODE, deadline_ms=100.0, patience_ms=1_500.0)
+    if not is_cold:
+        engine.prepare(asked)
+    monkeypatch.setattr(target, "findings", slow)
+    monkeypatch.setattr(target, "clock", PassClock(slow.pass_ms, 0.0))
+    assert engine.complete(asked).text

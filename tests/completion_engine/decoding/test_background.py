@@ -148,14 +148,10 @@ def test_of_a_prompt_that_was_only_computed_nothing_is_kept(
 
 
 class Endless:
-    """Prepares, or else writes, without end; says for how long it might at a time."""
+    """Prepares or writes without end; records for how long it might at a time."""
 
-    def __init__(self, *, writes: bool = False) -> None:
+    def __init__(self) -> None:
         self.steps_ms: list[float] = []
-        self._writes = writes
-
-    def must_prepare(self, _within_ms: float) -> bool:
-        return not self._writes
 
     def step(self, within_ms: float) -> None:
         self.steps_ms.append(within_ms)
@@ -168,9 +164,9 @@ class Endless:
         return True
 
 
-@pytest.mark.parametrize("work", ["prompt", "prompt of a text", "text"])
+@pytest.mark.parametrize("work", ["prompt", "text"])
 def test_a_long_pause_allows_long_steps_unless_others_may_come(work: str) -> None:
-    decoding, shared = Endless(writes=work == "text"), Cancellation()
+    decoding, shared = Endless(), Cancellation()
     shared.give_way()
     parts: Any = (None, decoding, _StepTimes(begun_s=-1e6))
     work_ahead: BackgroundPrompt | BackgroundWriting = BackgroundWriting(

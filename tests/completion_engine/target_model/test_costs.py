@@ -22,6 +22,12 @@ def test_one_slow_pass_says_little() -> None:
     assert clock.pass_ms[8] < 33.0
 
 
+def test_one_quick_pass_shows_what_the_machine_can_do() -> None:
+    clock = PassClock({8: 30.0}, 0.0)
+    clock.record(30.0, 0.3)
+    assert 0.3 < clock.pass_ms[8] <= 1.2
+
+
 @pytest.mark.parametrize(
     ("measured", "branch_ms", "pass_ms", "expected_branch_ms"),
     [
