@@ -148,9 +148,9 @@ class CompletionEngine:
     def beside(self, **changes: Any) -> CompletionEngine:
         """Return another engine on the same target, with `changes` of the configuration, to compare both.
 
-        It has the same context budget, which otherwise follows from the pass times measured when it is made.
+        It has the same room for context, which otherwise follows from the pass times when it is made.
         """
-        same = replace(self.config, context_tokens=self.on_target.preparation.max_context_tokens)
+        same = replace(self.config, context_tokens=self.on_target.preparation.context_room)
         return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
 
     def share_recent(self, other: CompletionEngine) -> None:

@@ -1,6 +1,6 @@
-"""Help for Python's runtime: JSON that is nested too deep, garbage collection, freed memory.
+"""Help for Python's runtime: JSON that is nested too deep, whole files, garbage collection, freed memory.
 
-Does not depend on the objects that are parsed or freed.
+Does not depend on the objects that are parsed, written or freed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ import contextlib
 import ctypes
 import gc
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 # Objects that are made at a start stay, and each collection goes through many of them again.
 _MANY, _SELDOM = 200_000, 20
+UNFINISHED = ".part"  # the suffix of a file that is being written
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -23,6 +27,24 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("JSON that is nested too deep") from error
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file of this user's alone that is written in the block, and stands at `path` once that has ended.
+
+    Until then each writer has a file of his own: threads and containers may share a process's id.
+    """
+    number, name = tempfile.mkstemp(UNFINISHED, f"{path.stem}.", path.parent)
+    unfinished = Path(name)
+    try:
+        with os.fdopen(number, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def give_back() -> None:

@@ -126,7 +126,7 @@ class TargetEngine:
             return not (cancellation.instead and needed_by(cancellation.instead))
 
         try:
-            with self.target.brake.pulled_by(cancellation, is_in_vain):
+            with self.target.decoder.brake.pulled_by(cancellation, is_in_vain):
                 return self._step(cancellation)
         except CancelledError:
             return True
@@ -145,7 +145,7 @@ class TargetEngine:
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none."""
-        with self.target.brake.pulled_by(request.cancellation, lambda: True):
+        with self.target.decoder.brake.pulled_by(request.cancellation, lambda: True):
             return self._edits.propose(request)
 
     def forget(self, document: str) -> None:

@@ -5,18 +5,15 @@ Owns that file. One that is damaged, or cannot be written, is as if nothing was 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from completion_engine.choice.choice import Passes
 from completion_engine.choice.prices import JUDGED_ROWS, RECENT_LOADS
-from completion_engine.runtime import parse_json
+from completion_engine.runtime import parse_json, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -69,15 +66,8 @@ class PassLog:
 
     def _write(self, loads: list[_Load]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(prefix="passes-", dir=self._path.parent)
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                json.dump({"loads": loads}, file)
-            Path(name).replace(self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        with whole_file(self._path) as file:
+            file.write(json.dumps({"loads": loads}).encode())
 
 
 def _checked(load: Any) -> _Load:

@@ -15,10 +15,9 @@ import logging
 import os
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
@@ -35,6 +34,7 @@ from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, m
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.product import packed_bits
+from completion_engine.runtime import UNFINISHED, whole_file
 from completion_engine.target_model import gguf_blocks
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 _HEADER_BYTES = (1 << 18) - 8
 _SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
 _WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
-_SUFFIX, _UNFINISHED = ".safetensors", ".part"
+_SUFFIX = ".safetensors"
 _UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
 _UNUSED_S = 7 * 86_400  # for the files of other engine versions, which may be in use as well
 
@@ -160,24 +160,6 @@ def _make_room(path: Path, num_bytes: int) -> None:
     raise OSError(errno.ENOSPC, "the disk is nearly full", str(path.parent))
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file of this user's alone that is written in the block, and stands at `path` once that has ended.
-
-    Until then each writer has a file of his own: threads and containers may share a process's id.
-    """
-    number, name = tempfile.mkstemp(_UNFINISHED, f"{path.stem}.", path.parent)
-    unfinished = Path(name)
-    try:
-        with os.fdopen(number, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())  # or after a power cut the name may be there, and not the content
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def _num_bytes(sources: Mapping[str, Source]) -> int:
     """The most bytes that the weights may take: 8 bits and the scales of blocks."""
     return (
@@ -210,7 +192,7 @@ def _written(
 def _forget_others(path: Path, unused_s: float = _UNUSED_S) -> None:
     """Remove what else lies there of this model and is old, and weights that were not used for `unused_s`."""
     now = time.time()
-    kept_s = {_UNFINISHED: _UNFINISHED_S, _SUFFIX: unused_s}
+    kept_s = {UNFINISHED: _UNFINISHED_S, _SUFFIX: unused_s}
     with suppress(OSError):
         forget_unused(path.parent, now)
         for file in path.parent.iterdir():

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from completion_engine.decoding.ending import Finish, Limits, TextRules
+from completion_engine.decoding.ending import Finish, Limits, NoRules, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
@@ -124,7 +124,7 @@ def work_after(  # noqa: PLR0913 - the parts of an answer
     return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
 
 
-class NextLine:
+class NextLine(NoRules):
     """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
 
     If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
@@ -138,18 +138,6 @@ class NextLine:
         is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
         has_line = "\n" in generated[len(self._shown) :].lstrip()
         return None if is_same and not has_line else Finish("stop", len(generated))
-
-    def boundary(self, generated: str) -> int:
-        """See `TextRules`."""
-        return len(generated)
-
-    def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
-        """See `TextRules`."""
-        return num_chars
-
-    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
-        """See `TextRules`."""
-        return False
 
 
 @dataclass(slots=True)

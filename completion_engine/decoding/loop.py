@@ -234,8 +234,8 @@ class Decoding:
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
         num_verified = len(rows.plan.rows) + 1  # without spare rows
-        verdict = verify(tokens[:num_verified], parents[:num_verified], picks.tokens[:num_verified])
-        return Pass(tokens, parents, logits, picks.tokens, (0, *verdict.accepted)), picks.probabilities
+        accepted = verify(tokens[:num_verified], parents[:num_verified], picks.tokens[:num_verified])
+        return Pass(tokens, parents, logits, picks.tokens, (0, *accepted)), picks.probabilities
 
     def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
         """Cache and append the accepted tokens and the target's own, and let the drafters learn from the

@@ -20,6 +20,7 @@ from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
 from completion_engine.prompting.prompt_choice import (
+    MAX_CONTEXT_TOKENS,
     ChosenPrompt,
     PromptBudget,
     PromptChooser,
@@ -70,7 +71,7 @@ class RequestPreparation:
         kind = target.device.type
         self._target, self._tokenizer = target, tokenizer
         self._drafters, self._device_decoder = tuple(drafters.values()), device_decoder
-        self._drafts_trees = config.drafts_trees
+        self._drafts_trees, self._has_fixed_context = config.drafts_trees, config.context_tokens >= 0
         self._table = AcceptanceTable()
         # On a GPU the bias is off by default: `DeviceDecoder` steps need picks without a bias.
         self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
@@ -87,9 +88,16 @@ class RequestPreparation:
         self._prompts = PromptChooser(ladder, form, self._slots)
 
     @property
-    def max_context_tokens(self) -> int:
-        """The most tokens of context in front of a prompt."""
+    def context_room(self) -> int:
+        """The tokens of context that fit in front of a prompt."""
         return self._prompts.max_context_tokens
+
+    @property
+    def max_context_tokens(self) -> int:
+        """The most tokens of context that pay; more when the machine turns out to be quicker than at load."""
+        if self._has_fixed_context:
+            return self.context_room
+        return min(self.context_room, affordable_context(self._target.least_prompt_token_ms))
 
     @property
     def num_cache_bytes(self) -> int:
@@ -160,8 +168,8 @@ class RequestPreparation:
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
-    """Return the most tokens of context that this machine can afford, at most a quarter of the cache."""
+    """Return the tokens of context for which prompts leave room, at most a quarter of the cache."""
     wanted = config.context_tokens
-    if wanted < 0:
-        wanted = affordable_context(target.prompt_token_ms)
+    if wanted < 0:  # a machine that is too slow now may have been busy at load
+        wanted = max(MAX_CONTEXT_TOKENS, affordable_context(target.prompt_token_ms))
     return min(wanted, target.capacity // 4)

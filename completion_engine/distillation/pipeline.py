@@ -83,7 +83,7 @@ def distill(
     does not fit the drafter to begin with; DataError where that one is damaged.
     """
     target, tokenizer = parts
-    if target.rotary is None:
+    if target.decoder.rotary is None:
         raise UserError(
             "Slipstream cannot train a drafter for this architecture.",
             advice="Choose a Llama, Qwen2, Qwen3 or Mistral model.",
@@ -100,7 +100,7 @@ def distill(
     network = DrafterNetwork(
         begun.shape if begun else shape_for(target.cache_shape, target.vocab_size, layer, len(tokens)), target
     )
-    head = target.head_rows(tokens.to(target.device))
+    head = target.decoder.head_rows(tokens.to(target.device))
     use_threads(max(thread_counts()))  # passes left torch fewer, and training goes on for hours
     trainer = Trainer(network, head, tokens.to(target.device), plan.training, out / WORK)
     trainer.run(shards, report, begun.weights if begun else None)

@@ -46,11 +46,11 @@ class DrafterNetwork(nn.Module):
 
     def __init__(self, shape: DrafterShape, target: LanguageModel) -> None:
         super().__init__()
-        if target.rotary is None:
+        if target.decoder.rotary is None:
             raise ValueError("the target's rotation must be known")
         self.shape = shape
-        self._table = target.embedding
-        self._cos, self._sin = target.rotary
+        self._table = target.decoder.embedding
+        self._cos, self._sin = target.decoder.rotary
         self.weights = nn.ParameterDict({name: _initial(name, size) for name, size in shape.sizes.items()})
 
     def step(self, tokens: Tensor, states: Tensor, batch: Batch, position: Tensor) -> Tensor:

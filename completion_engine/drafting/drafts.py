@@ -1,10 +1,10 @@
-"""Drafts as small trees of proposed tokens, each token with its evidence, and the protocol of drafters."""
+"""Drafts as small trees of proposed tokens, each token with its evidence, and the base of drafters."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -60,7 +60,7 @@ class Pass:
     accepted_rows: Sequence[int]
 
 
-class Drafter(Protocol):
+class Drafter:
     """Proposes the next tokens of a completion.
 
     Calls per completion: `begin`; then for each pass `extend` with the tokens written since, `drafts`,
@@ -69,61 +69,54 @@ class Drafter(Protocol):
     `num_bytes` is the memory of weights and caches, without small tables of tokens.
     """
 
-    @property
-    def step_ms(self) -> float:
-        """See the class."""
-        ...
+    step_ms: float = 0.0
+    num_bytes: int = 0
 
-    @property
-    def num_bytes(self) -> int:
-        """See the class."""
-        ...
+    def __init__(self) -> None:
+        self._path: list[int] = []
 
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - most need the tokens only
         """Start a completion after `prompt`; `cache` is the target's KV cache, which grows as it writes."""
-        ...
+        self._path = list(prompt)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Append `tokens`, which the target wrote."""
-        ...
+        self._path.extend(tokens)
 
     def observe(self, done: Pass) -> None:
         """Learn from a verification pass; `extend` with the tokens that it wrote follows later."""
-        ...
 
-    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
+    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:  # noqa: ARG002 - for others
         """Return drafts at most `max_tokens` deep, whose first tokens are `allowed`.
 
         A drafter with `step_ms` > 0 stops when the probability of its likeliest path falls below
         `min_probability`.
         """
-        ...
+        return []
 
-    def spare_rows(self, num_rows: int) -> Sequence[int]:
+    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - most want none
         """Return at most `num_rows` tokens to run in spare rows, as a chain attached to the last row of the
         pass.
 
         Called before every pass; `num_rows` is 0 if there are no spare rows or another drafter uses them.
         """
-        ...
+        return ()
 
     def end(self) -> None:
         """End the completion, and store what later completions may be drafted from."""
-        ...
 
 
-@runtime_checkable
-class DrafterWithMemory(Protocol):
+class DrafterWithMemory(Drafter, ABC):
     """A drafter that stores completions, and drafts later completions of the same scope from them."""
 
+    @abstractmethod
     def enter(self, scope: DraftScope) -> None:
         """Use `scope` from now on: draft only from its completions, and store new ones in it."""
-        ...
 
+    @abstractmethod
     def forget(self, document: str) -> None:
         """Drop the scope of a closed document, and entries of other scopes that name it as their origin."""
-        ...
 
+    @abstractmethod
     def discard(self) -> None:
         """End the completion and store nothing of it; called instead of `Drafter.end`."""
-        ...

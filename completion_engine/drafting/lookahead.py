@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import ScopedTable
-from completion_engine.request import DraftScope
+from completion_engine.drafting.scopes import TableDrafter
 from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]
@@ -39,45 +38,24 @@ _MAX_KEYS = 8192
 _MAX_GUESSES = 24
 
 
-class LookaheadDrafter:
-    """Holds the guesses of the tokens after the text, and a pool of n-grams that the target predicted.
+class LookaheadDrafter(TableDrafter[list[Gram]]):
+    """Holds the guesses of the tokens after the text, and a table of n-grams that the target predicted.
 
     Each guess is stored as an n-gram that ends with it; the tokens before it are those that the target saw
     when it picked the guess. Tokens of the prompt (seeds) fill the spare rows until there are enough guesses.
     """
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self) -> None:
-        self._pool = ScopedTable[list[Gram]]()
-        self._path: list[int] = []
+        super().__init__()
         self._seeds: list[Gram] = []
         self._guesses: list[Gram] = []
         self._spare: list[Gram] = []
 
-    def enter(self, scope: DraftScope) -> None:
-        """See `DrafterWithMemory.enter`."""
-        self._pool.enter(scope.recent)
-
-    def forget(self, document: str) -> None:
-        """See `DrafterWithMemory.forget`."""
-        self._pool.forget(document)
-
-    def discard(self) -> None:
-        """See `DrafterWithMemory.discard`."""
-        self._pool.discard()
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`. The last tokens of the prompt are the first guesses."""
-        self._path = list(prompt[-_NUM_GRAM:])
+        super().begin(prompt, cache)
         self._seeds = [(token,) for token in prompt[-_MAX_GUESSES:]]
         self._guesses, self._spare = [], []
-        self._pool.begin()
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        """See `Drafter.extend`."""
-        self._path = [*self._path, *tokens][-_NUM_GRAM:]
 
     def spare_rows(self, num_rows: int) -> list[int]:
         """See `Drafter.spare_rows`."""
@@ -89,7 +67,7 @@ class LookaheadDrafter:
         first_spare = len(done.tokens) - len(self._spare)
         grams: list[Gram] = []
         for row, (token, parent) in enumerate(zip(done.tokens, done.parents, strict=True)):
-            above = grams[parent][:-1] if parent >= 0 else tuple(self._path[:-1])
+            above = grams[parent][:-1] if parent >= 0 else tuple(self._path[-_NUM_GRAM:-1])
             led = self._spare[row - first_spare] if row >= first_spare else (*above, token)
             grams.append((*led, done.picked[row])[-_NUM_GRAM:])
         for gram in grams:
@@ -102,16 +80,13 @@ class LookaheadDrafter:
         allowed: Allowed,
         min_probability: float,  # noqa: ARG002 - steps cost next to nothing
     ) -> list[Draft]:
-        """See `Drafter.drafts`. Return the continuations of the last tokens in the pool, as one tree."""
+        """See `Drafter.drafts`. Return the continuations of the last tokens in the table, as one tree."""
         for length in range(min(_MAX_KEY, len(self._path)), 0, -1):
-            grams = self._pool.get(tuple(self._path[-length:])) or []
+            grams = self._table.get(tuple(self._path[-length:])) or []
             tree = _tree([gram[:max_tokens] for gram in grams if allowed(gram[0])], length)
             if tree:
                 return [tree]
         return []
-
-    def end(self) -> None:
-        """See `Drafter.end`. The pool is already up to date."""
 
     def _advance(self, grams: list[Gram], done: Pass) -> None:
         """Take as next guesses the picks along the path to the last row, without those that are written."""
@@ -127,8 +102,8 @@ class LookaheadDrafter:
         for start in range(len(gram) - 1):
             for end in range(start + 1, min(start + _MAX_KEY, len(gram) - 1) + 1):
                 key = gram[start:end]
-                self._pool.put(key, _with(self._pool.get(key) or [], gram[end:]))
-        self._pool.shrink(_MAX_KEYS)
+                self._table.put(key, _with(self._table.get(key) or [], gram[end:]))
+        self._table.shrink(_MAX_KEYS)
 
 
 def _with(grams: list[Gram], new: Gram) -> list[Gram]:

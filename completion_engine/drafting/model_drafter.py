@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.kv_cache import KVCache
@@ -18,32 +16,17 @@ _BREADTH = 3  # likeliest tokens at each depth; the best continues the chain, th
 _LEAST_PROBABILITY = 0.05  # leaves need at least this
 
 
-class ModelDrafter:
+class ModelDrafter(Drafter):
     """Drafts with a smaller model, which has one KV cache of its own, reused by longest common prefix."""
 
     def __init__(self, model: LanguageModel, num_tokens: int) -> None:
         """`num_tokens` is the size of the shared vocabulary, without the padding of the model's logits."""
+        super().__init__()
         self._model = model
         self._num_tokens = num_tokens
-        self._cache = KVCache(model.cache_shape)
-        self._path: list[int] = []
+        self._cache = KVCache(model.cache_shape)  # the next prompt may share its beginning
         self.step_ms = model.ms_of(1)
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of weights and cache."""
-        return self._model.num_weight_bytes + self._model.cache_shape.num_bytes
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - the model has a cache of its own
-        """See `Drafter.begin`."""
-        self._path = list(prompt)
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        """See `Drafter.extend`."""
-        self._path.extend(tokens)
-
-    def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. The model learns nothing from the target."""
+        self.num_bytes = model.num_weight_bytes + model.cache_shape.num_bytes
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`."""
@@ -66,13 +49,6 @@ class ModelDrafter:
             path.append(tokens[0])
             parent = first
         return [tuple(tree)] if tree else []
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.spare_rows`."""
-        return ()
-
-    def end(self) -> None:
-        """See `Drafter.end`. The cache is kept: the next prompt may share its beginning."""
 
     def _logits_after(self, path: list[int]) -> Tensor:
         """Return the model's logits [vocab_size] after `path`, and cache all of `path`."""

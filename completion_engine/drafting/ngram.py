@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, DrafterWithMemory, DraftToken
 from completion_engine.drafting.scopes import RecentText
 from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
@@ -16,18 +16,15 @@ _CONTEXT = 32
 NUM_REMEMBERED_BEFORE = 16  # prompt tokens that are stored with a completion, as its context
 
 
-class NgramDrafter:
+class NgramDrafter(DrafterWithMemory):
     """Drafts the tokens that followed the longest match of the last tokens elsewhere."""
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self) -> None:
+        super().__init__()
         self._recent = RecentText()
         self._scope = DraftScope("", "")
         self._prompt = TokenBuffer()
-        self._written: list[int] = []
-        self._path: list[int] = []
+        self._num_prompt = 0
 
     def share_recent(self, other: NgramDrafter) -> None:
         """Use and extend the recent completions of `other`, whose target has the same tokens."""
@@ -46,29 +43,20 @@ class NgramDrafter:
     def discard(self) -> None:
         """See `DrafterWithMemory.discard`. Nothing was stored yet: `end` does that."""
 
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
-        self._prompt = TokenBuffer(prompt)
-        self._path = list(prompt[-_CONTEXT:])
-        self._written = []
+        super().begin(prompt, cache)
+        self._prompt, self._num_prompt = TokenBuffer(prompt), len(prompt)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """See `Drafter.extend`."""
+        super().extend(tokens)
         self._prompt.extend(tokens)
-        self._path.extend(tokens)
-        self._written.extend(tokens)
-
-    def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. Does nothing: this drafter uses written tokens only."""
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.spare_rows`."""
-        return ()
 
     def end(self) -> None:
         """See `Drafter.end`."""
-        tokens = self._path[-(NUM_REMEMBERED_BEFORE + len(self._written)) :]
-        self._recent.add(self._scope.recent, self._scope.document, tokens)
+        first = max(0, self._num_prompt - NUM_REMEMBERED_BEFORE)
+        self._recent.add(self._scope.recent, self._scope.document, self._path[first:])
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:  # noqa: ARG002 - lookups cost next to nothing
         """See `Drafter.drafts`."""

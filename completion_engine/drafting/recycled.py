@@ -7,7 +7,6 @@ are stored with the candidates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -16,9 +15,7 @@ from torch import Tensor
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import ScopedTable
-from completion_engine.request import DraftScope
-from completion_engine.target_model.kv_cache import KVCache
+from completion_engine.drafting.scopes import TableDrafter
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
@@ -36,44 +33,16 @@ _TRUST = (
 Successors = tuple[tuple[int, float], ...]
 
 
-class RecycledDrafter:
+class RecycledDrafter(TableDrafter[Successors]):
     """Stores the likeliest successors of every row that the target ran, of rejected rows too.
 
     Keys are the last one to `_MAX_KEY` tokens. Newer logits replace older ones, and the least recently stored
     entries are dropped.
     """
 
-    step_ms = 0.0
-    num_bytes = 0
-
-    def __init__(self) -> None:
-        self._successors = ScopedTable[Successors]()
-        self._path: list[int] = []
-
-    def enter(self, scope: DraftScope) -> None:
-        """See `DrafterWithMemory.enter`."""
-        self._successors.enter(scope.recent)
-
-    def forget(self, document: str) -> None:
-        """See `DrafterWithMemory.forget`."""
-        self._successors.forget(document)
-
-    def discard(self) -> None:
-        """See `DrafterWithMemory.discard`."""
-        self._successors.discard()
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:  # noqa: ARG002 - tokens suffice here
-        """See `Drafter.begin`."""
-        self._path = list(prompt[-_MAX_KEY:])
-        self._successors.begin()
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        """See `Drafter.extend`."""
-        self._path = [*self._path, *tokens][-_MAX_KEY:]
-
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`."""
-        before = tuple(self._path[:-1])
+        before = tuple(self._path[-_MAX_KEY:-1])
         contexts: list[tuple[int, ...]] = []
         for token, parent in zip(done.tokens, done.parents, strict=True):
             above = contexts[parent] if parent >= 0 else before
@@ -105,7 +74,7 @@ class RecycledDrafter:
                 heappush(waiting, (-path_probability, num_seen, depth, guess, (*context, token)[-_MAX_KEY:]))
                 num_seen += 1
 
-        branch(tuple(self._path), 1.0, -1, 0)
+        branch(tuple(self._path[-_MAX_KEY:]), 1.0, -1, 0)
         while waiting and len(tree) < _MAX_NODES:
             negative, _, depth, guess, context = heappop(waiting)
             tree.append(guess)
@@ -113,22 +82,15 @@ class RecycledDrafter:
                 branch(context, -negative, len(tree) - 1, depth + 1)
         return [tuple(tree)] if tree else []
 
-    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.spare_rows`."""
-        return ()
-
-    def end(self) -> None:
-        """See `Drafter.end`. The table is already up to date."""
-
     def _remember(self, context: tuple[int, ...], found: Successors) -> None:
         for length in range(1, len(context) + 1):
-            self._successors.put(context[-length:], found)
-        self._successors.shrink(_MAX_ENTRIES)
+            self._table.put(context[-length:], found)
+        self._table.shrink(_MAX_ENTRIES)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
         """Return the length of the longest suffix of `context` in the table, and its successors."""
         for length in range(len(context), 0, -1):
-            found = self._successors.get(context[-length:])
+            found = self._table.get(context[-length:])
             if found is not None:
                 return length, found
         return 0, ()

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from completion_engine.drafting.drafts import DrafterWithMemory
+from completion_engine.request import DraftScope
+from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import TokenBuffer
 
 _MAX_TABLES = 4
@@ -67,6 +70,31 @@ class ScopedTable(Generic[_V]):
         """Remove the oldest entries of the scope beyond `max_entries`."""
         while len(self._table) > max_entries:
             self._table.popitem(last=False)
+
+
+class TableDrafter(DrafterWithMemory, Generic[_V]):
+    """A drafter that stores what it learns from passes in a table for each scope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._table = ScopedTable[_V]()
+
+    def enter(self, scope: DraftScope) -> None:
+        """See `DrafterWithMemory.enter`."""
+        self._table.enter(scope.recent)
+
+    def forget(self, document: str) -> None:
+        """See `DrafterWithMemory.forget`."""
+        self._table.forget(document)
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        super().begin(prompt, cache)
+        self._table.begin()
+
+    def discard(self) -> None:
+        """See `DrafterWithMemory.discard`."""
+        self._table.discard()
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ The `weight` of a token is relative: its probability is `weight / (1 + sum(sibli
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from completion_engine.drafting.drafts import Draft, DraftToken
@@ -173,25 +172,8 @@ def depth_first(candidates: Sequence[Candidate], chosen: Sequence[int]) -> list[
     return ordered
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The outcome of a verification pass.
-
-    `written` are the tokens that the pass adds: those of the `accepted` rows, then the target's own next
-    token. `accepted` lists the accepted draft rows in order, without row 0.
-    """
-
-    written: tuple[int, ...]
-    accepted: tuple[int, ...]
-
-    @property
-    def num_accepted(self) -> int:
-        """Number of accepted draft tokens."""
-        return len(self.accepted)
-
-
-def verify(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> Verdict:
-    """Return the accepted path of a drafted tree.
+def verify(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> list[int]:
+    """Return the accepted rows of a drafted tree in order, without row 0.
 
     Row 0 is the last written token, the others are drafted; `parents` as in `LanguageModel.forward`. Siblings
     have different tokens. `picked[row]` is the target's token after that row. A child of an accepted row is
@@ -200,5 +182,4 @@ def verify(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int])
     """
     if not len(tokens) == len(parents) == len(picked):
         raise ValueError(f"{len(tokens)} rows, {len(parents)} parents, {len(picked)} picks")
-    path = accepted_path(tokens, parents, 0, picked.__getitem__)
-    return Verdict(tuple(picked[row] for row in (0, *path)), tuple(path))
+    return accepted_path(tokens, parents, 0, picked.__getitem__)

@@ -1,4 +1,4 @@
-"""Predicts a target's memory on a GPU before anything is loaded, and models that would fit instead.
+"""Predicts a target's memory on a GPU before anything is loaded, and the largest models that fit.
 
 Numbers in, a plan out; reads a model's configuration and layout alone. Owns the geometries of the models in
 the tables.
@@ -6,14 +6,13 @@ the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from completion_engine.errors import MachineError
 from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.weights import NIBBLES, Bits, head_bits
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, read_layout
@@ -24,7 +23,6 @@ WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
 _SLACK = 1.03  # an allocator cannot use every byte
-_CAPACITIES = (8192, 4096, 2048)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +120,17 @@ class MemoryPlan:
         used = self.num_weight_bytes + self.num_cache_bytes + self.num_work_bytes
         return int(used * _SLACK) + _FIXED_BYTES
 
+    def shortage(self, free_bytes: int) -> str:
+        """A sentence about what it needs and what is free, or "" if it fits."""
+        if self.num_bytes <= free_bytes:
+            return ""
+        caches = f"{self.num_slots} caches of {self.capacity} positions {_gigabytes(self.num_cache_bytes)}"
+        parts = f"weights {_gigabytes(self.num_weight_bytes)}, {caches}"
+        return (
+            f"The model needs {_gigabytes(self.num_bytes)} of GPU memory and {_gigabytes(free_bytes)} "
+            f"are free ({parts}, work space {_gigabytes(self.num_work_bytes)})."
+        )
+
 
 def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -> MemoryPlan:
     """The memory of a model that runs this way."""
@@ -135,36 +144,6 @@ def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -
     )
 
 
-def check_fits(plan: MemoryPlan, geometry: Geometry, free_bytes: int, name: str) -> None:
-    """Raises MachineError, saying what would fit, unless the plan does."""
-    if plan.num_bytes <= free_bytes:
-        return
-    raise MachineError(
-        f"{name} needs {_gigabytes(plan.num_bytes)} of GPU memory and {_gigabytes(free_bytes)} are free "
-        f"(weights {_gigabytes(plan.num_weight_bytes)}, {plan.num_slots} caches of {plan.capacity} positions "
-        f"{_gigabytes(plan.num_cache_bytes)}, work space {_gigabytes(plan.num_work_bytes)}).",
-        advice=advise(plan, geometry, free_bytes),
-    )
-
-
-def advise(plan: MemoryPlan, geometry: Geometry, free_bytes: int) -> str:
-    """The smallest change that would fit: other weights, a shorter cache, else another model."""
-    for other in _smaller(plan, geometry):
-        if other.num_bytes <= free_bytes:
-            dtype = "" if other.bits == plan.bits else f"dtype int{other.bits}"
-            capacity = "" if other.capacity == plan.capacity else f"a cache of {other.capacity} positions"
-            changes = " and ".join(change for change in (dtype, capacity) if change)
-            return f"It would fit with {changes} ({_gigabytes(other.num_bytes)})."
-    sizes = [
-        size
-        for size, known in GEOMETRIES.items()
-        if plan_memory(known, plan.bits, plan.capacity, plan.num_slots).num_bytes <= free_bytes
-    ]
-    if sizes:
-        return f"Choose a smaller target: a model of {sizes[-1]} fits."
-    return "Free GPU memory that other programs hold, or set device to cpu."
-
-
 def largest_fitting(free_bytes: int, capacity: int = 8192, num_slots: int = 4) -> dict[Bits, str]:
     """By the bits of its weights the largest of `GEOMETRIES` that fits; kinds with none are left out."""
     kinds: tuple[Bits, ...] = (16, 8, 4)
@@ -174,15 +153,6 @@ def largest_fitting(free_bytes: int, capacity: int = 8192, num_slots: int = 4) -
         for size, geometry in GEOMETRIES.items()
         if plan_memory(geometry, bits, capacity, num_slots).num_bytes <= free_bytes
     }
-
-
-def _smaller(plan: MemoryPlan, geometry: Geometry) -> Iterator[MemoryPlan]:
-    """Ways to run the same model in less memory, the least change first."""
-    kinds: list[Bits] = [bits for bits in (16, 8, 4) if bits <= plan.bits]
-    lengths = [plan.capacity, *(length for length in _CAPACITIES if length < plan.capacity)]
-    for bits in kinds:
-        for length in lengths:
-            yield plan_memory(geometry, bits, length, plan.num_slots)
 
 
 def read_geometry(folder: Path) -> Geometry | None:

@@ -21,7 +21,7 @@ import torch
 
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
-from completion_engine.cpu.packed_file import whole_file
+from completion_engine.runtime import whole_file
 from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.threads import thread_counts
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import platformdirs
 import torch
 
-from completion_engine.errors import MachineError, UserError
+from completion_engine.errors import UserError
 from completion_engine.gpu import machine
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, why_not_model
-from completion_engine.gpu.memory import MemoryPlan, check_fits, plan_memory, read_geometry
+from completion_engine.gpu.memory import MemoryPlan, plan_memory, read_geometry
 from completion_engine.gpu.reference import reference_logits
 from completion_engine.loading.ladder import RungError
 from completion_engine.loading.module_decoder import module_decoder, reading
@@ -125,14 +125,11 @@ def _fitting(rung: Rung, wish: TargetWish) -> MemoryPlan | None:
     share = max(1, rung.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
     bits, num_caches = BITS[rung.precision.kind], wish.num_slots + NUM_MORE_CACHES
     plans = [plan_memory(geometry, bits, capacity, num_caches) for capacity in _capacities(wish)]
-    for plan in plans:
-        if plan.num_bytes * share <= num_free:
-            return plan
-    try:
-        check_fits(plans[0], geometry, num_free // share, "The model")
-    except MachineError as error:
-        raise RungError(error.message) from error
-    raise AssertionError("a plan that does not fit is refused")
+    shortages = [plan.shortage(num_free // share) for plan in plans]
+    fitting = next((plan for plan, shortage in zip(plans, shortages, strict=True) if not shortage), None)
+    if fitting is None:
+        raise RungError(shortages[0])
+    return fitting
 
 
 def _capacities(wish: TargetWish) -> Sequence[int]:

@@ -12,7 +12,6 @@ be ended at any moment. It prints one JSON object per line: {"step": name} when 
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ from completion_engine.models.gguf_layout import (
     folder_name,
     write_layout,
 )
+from completion_engine.models.job import one_line, say
 
 _FAMILY = frozenset({"llama", "qwen2", "qwen3"})  # architectures whose tensors `folder_name` knows
 _SAMPLE = 'def Area(r: float) -> float:\n\treturn 3.14 * r  # "é 漢 🎉"\n'
@@ -41,18 +41,18 @@ def main() -> int:
     try:
         _prepare(source, folder, out, is_beside="beside" in sys.argv[3:])
     except MemoryError:
-        _say(out, fault="machine", error="there is not enough memory")
+        say(out, fault="machine", error="there is not enough memory")
         return 1
     except Exception as error:
         # Errors of the system have a number; whatever else a library dislikes is the file's fault.
         is_system = (isinstance(error, OSError) and error.errno) or "No space left" in str(error)
-        _say(out, fault="machine" if is_system else "data", error=_one_line(error))
+        say(out, fault="machine" if is_system else "data", error=one_line(error))
         return 1
     return 0
 
 
 def _prepare(source: Path, folder: Path, out: TextIO, *, is_beside: bool) -> None:
-    _say(out, step="reading")
+    say(out, step="reading")
     header = read_header(source)
     import gguf  # noqa: PLC0415 - seconds after the first message
     from transformers import AutoConfig, AutoTokenizer  # noqa: PLC0415 - as above
@@ -70,16 +70,16 @@ def _prepare(source: Path, folder: Path, out: TextIO, *, is_beside: bool) -> Non
     else:
         vars(gguf)["GGUFReader"] = functools.cache(gguf.GGUFReader)
         num_rows = _convert(source, folder, out)
-    _say(out, step="tokenizer")
+    say(out, step="tokenizer")
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
     tokenizer.save_pretrained(folder)
-    _say(out, step="checking")
+    say(out, step="checking")
     check_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")), num_rows)
 
 
 def _convert(source: Path, folder: Path, out: TextIO) -> int:
     """Write the weights of any other model as bf16 safetensors; returns the rows of its embedding."""
-    _say(out, step="converting")
+    say(out, step="converting")
     import torch  # noqa: PLC0415 - as above
     from transformers import AutoModelForCausalLM, GgufConfig  # noqa: PLC0415 - as above
 
@@ -133,14 +133,6 @@ def check_tokenizer(tokenizer: Tokenizer, num_rows: int) -> None:
     ids = tokenizer.encode(_SAMPLE, add_special_tokens=False).ids
     if tokenizer.decode(ids, skip_special_tokens=False).strip() != _SAMPLE.strip():
         raise ValueError("its tokenizer does not give back the text it was given")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def _say(out: TextIO, **message: str) -> None:
-    print(json.dumps(message), file=out, flush=True)
 
 
 if __name__ == "__main__":

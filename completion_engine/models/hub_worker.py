@@ -9,13 +9,14 @@ end {"path": ...} or {"error": text, "is_unknown": whether the hub denies that t
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from completion_engine.models.contents import size_of
 from completion_engine.models.hub import WANTED
+from completion_engine.models.job import one_line, say
 
 _TICK_S = 0.5
 
@@ -28,9 +29,9 @@ def main() -> int:
             _fetch_model(sys.argv[1], sys.argv[2], out) if len(sys.argv) == 3 else _fetch_file(*sys.argv[1:5])
         )
     except Exception as error:  # an error of any HTTP library; its text is passed on
-        _say(out, error=_one_line(error), is_unknown=_is_unknown(error))
+        say(out, error=one_line(error), is_unknown=_is_unknown(error))
         return 1
-    _say(out, path=path)
+    say(out, path=path)
     return 0
 
 
@@ -43,14 +44,14 @@ def _fetch_model(repository: str, revision: str, out: TextIO) -> str:
     plan = snapshot_download(repository, revision=revision, allow_patterns=wanted, dry_run=True)
     total = sum(file.file_size or 0 for file in plan if file.will_download)
     blobs = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}" / "blobs"
-    before = _size_below(blobs)
+    before = size_of(blobs)
     finished = threading.Event()
 
     def tick() -> None:
         while not finished.wait(_TICK_S):
-            _say(out, revision=revision, total=total, done=_size_below(blobs) - before)
+            say(out, revision=revision, total=total, done=size_of(blobs) - before)
 
-    _say(out, revision=revision, total=total, done=0)
+    say(out, revision=revision, total=total, done=0)
     ticker = threading.Thread(target=tick, daemon=True)
     ticker.start()
     try:
@@ -81,24 +82,6 @@ def _is_unknown(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _size_below(folder: Path) -> int:
-    total = 0
-    for path in folder.glob("*"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:
-            continue  # a download that was renamed at its end
-    return total
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def _say(out: TextIO, **message: Any) -> None:
-    print(json.dumps(message), file=out, flush=True)
 
 
 if __name__ == "__main__":

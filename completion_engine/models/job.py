@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from completion_engine.request import CancelledError, Progress
 
@@ -99,6 +99,16 @@ def run_program(
         finally:
             end_program(child)
     return ProgramOutcome(child.returncode, _text(out), _text(err), is_stalled)
+
+
+def say(out: TextIO, **message: Any) -> None:
+    """Write a worker's message: one JSON object a line."""
+    print(json.dumps(message), file=out, flush=True)
+
+
+def one_line(error: Exception) -> str:
+    """Return an error for a message: its kind and its text."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def messages(stdout: str) -> list[dict[str, Any]]:

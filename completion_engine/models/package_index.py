@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
+from completion_engine.models.contents import size_of
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
 from completion_engine.runtime import parse_json
 
@@ -52,7 +53,7 @@ def fetch_wheel(requirement: str, work: Path, job: Monitor, on_bytes: Callable[[
     scratch.mkdir()
 
     def measure(_stdout: str) -> int:
-        num_bytes = _num_bytes_below(work)
+        num_bytes = size_of(work)
         on_bytes(num_bytes)
         return num_bytes
 
@@ -114,17 +115,6 @@ def _about_the_index(arguments: Iterator[str]) -> Iterator[str]:
 def _environment(scratch: Path) -> dict[str, str]:
     # pip's own temporary files lie beside ours: same disk, counted as progress, removed with the rest.
     return os.environ | {name: str(scratch) for name in ("TMPDIR", "TEMP", "TMP")} | {"PYTHONUTF8": "1"}
-
-
-def _num_bytes_below(folder: Path) -> int:
-    total = 0
-    for parent, _folders, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.stat(os.path.join(parent, name)).st_size  # noqa: PTH116, PTH118 - ten times a second
-            except FileNotFoundError:
-                continue
-    return total
 
 
 def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import BranchCaches, BranchStorage, lay_out
 from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.exactness import (
@@ -26,7 +25,7 @@ from completion_engine.target_model.measuring import can_settle, measure, rehear
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
 from completion_engine.target_model.ranking import Rank, rank_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
-from completion_engine.target_model.weights import Precision, RowTable
+from completion_engine.target_model.weights import Precision
 
 logger = logging.getLogger(__name__)
 
@@ -107,25 +106,6 @@ class LanguageModel:
         return self.decoder.vocab_size
 
     @property
-    def brake(self) -> Brake:
-        """Ends a pass early: `forward` raises CancelledError then."""
-        return self.decoder.brake
-
-    @property
-    def embedding(self) -> RowTable:
-        """The numbers that the first layer reads for each token, [vocab_size, hidden_size]."""
-        return self.decoder.embedding
-
-    @property
-    def rotary(self) -> tuple[Tensor, Tensor] | None:
-        """See `Decoder.rotary`."""
-        return self.decoder.rotary
-
-    def head_rows(self, tokens: Tensor) -> Tensor:
-        """The head's weights of some tokens [num_tokens, hidden_size]; a copy."""
-        return self.decoder.head_rows(tokens)
-
-    @property
     def num_weight_bytes(self) -> int:
         """Memory of the weights."""
         return self.decoder.num_weight_bytes
@@ -164,6 +144,11 @@ class LanguageModel:
     def prompt_token_ms(self) -> float:
         """Milliseconds that a token of a long prompt takes, as passes are now."""
         return self.prefill_ms(self.chunks.num_rows) / self.chunks.num_rows
+
+    @property
+    def least_prompt_token_ms(self) -> float:
+        """The same when the machine was quickest: it may have been busy at load."""
+        return self.prompt_token_ms * self.clock.least_level / self.clock.level
 
     def prefill_ms(self, num_rows: int) -> float:
         """Current milliseconds of a pass that computes this number of prompt rows into a cache."""

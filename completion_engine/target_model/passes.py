@@ -102,11 +102,11 @@ class PassClock:
         widths = sorted(pass_ms)
         self._pass_ms = dict(zip(widths, accumulate((pass_ms[width] for width in widths), max), strict=True))
         self._branch_ms = min(max(0.0, branch_ms), _MAX_BRANCH * self._pass_ms[widths[0]])
-        self._level = 1.0
+        self._level = self.least_level = 1.0
 
     @property
     def level(self) -> float:
-        """Factor by which passes take longer now than at load."""
+        """Factor by which passes take longer now than at load; `least_level` is the lowest so far."""
         return self._level
 
     @property
@@ -128,8 +128,9 @@ class PassClock:
             return self._level
         pace = self._level * ms / expected_ms
         surprise = ms / expected_ms
-        # A pass may be slow by chance, but hardly so much quicker.
+        # Other programs make a pass slower; nothing makes it so much quicker.
         self._level *= min(min(surprise, _MAX_SURPRISE) ** _STEP, _MAX_EXCESS * surprise)
+        self.least_level = min(self.least_level, self._level)
         return pace
 
 

@@ -125,13 +125,13 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
     """
     if any(engine is plain for engine in drafted.values()):
         raise ValueError("an engine cannot be compared with itself; take another one on the same target")
-    reports = {name: ExactnessReport() for name in drafted}
+    reports, first = {name: ExactnessReport() for name in drafted}, next(iter(drafted.values()))
     with suppress(KeyboardInterrupt):
         for seed, sample in enumerate(samples):
             where = sample.prefix, sample.suffix, sample.language, sample.document
             request = CompletionRequest(*where, temperature=wish.temperature, seed=seed, index=index)
             request = replace(request, deadline_ms=0, repository_memory=wish.memory)
-            request = replace(request, context=context_of(plain, request, "releases"))
+            request = replace(request, context=context_of(first, request, "releases"))
             off, plain_s = _timed(plain, request, wish.tokens_asked)
             for name, engine in drafted.items():
                 engine.prepare_context(request, plain)

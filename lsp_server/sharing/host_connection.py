@@ -21,7 +21,7 @@ from typing import Any
 
 from lsp_server.sharing.address import LOOPBACK_SUFFIX, sockets
 from lsp_server.sharing.system import uid_of_peer, user_id
-from lsp_server.sharing.wire import STATUS
+from lsp_server.sharing.wire import STATUS, read_word
 
 LOOPBACK = "127.0.0.1"
 
@@ -59,11 +59,7 @@ def _connect_to_port(path: Path, timeout_s: float) -> socket.socket:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ours = os.urandom(NUM_NONCE_BYTES)
         connection.sendall(ours)
-        answer = b""
-        while (missing := NUM_NONCE_BYTES + NUM_PROOF_BYTES - len(answer)) and (
-            more := connection.recv(missing)
-        ):
-            answer += more
+        answer = read_word(connection, NUM_NONCE_BYTES + NUM_PROOF_BYTES)
         theirs, proof = answer[:NUM_NONCE_BYTES], answer[NUM_NONCE_BYTES:]
         if not hmac.compare_digest(proof, proof_of(secret, b"host", ours, theirs)):
             raise ConnectionRefusedError("somebody else has the port of a host that is gone")

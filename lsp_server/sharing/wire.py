@@ -28,13 +28,13 @@ _DO_NOT_WAIT: int = getattr(
 _END = (0).to_bytes(4, "big")
 
 
-def read_word(connection: socket.socket) -> bytes:
-    """Return the first word of a connection; shorter if the other side disconnected before its end.
+def read_word(connection: socket.socket, num_bytes: int = NUM_WORD_BYTES) -> bytes:
+    """Return the next `num_bytes` of a connection; fewer if the other side disconnected before.
 
     Raises OSError, including TimeoutError.
     """
     word = b""
-    while len(word) < NUM_WORD_BYTES and (more := connection.recv(NUM_WORD_BYTES - len(word))):
+    while len(word) < num_bytes and (more := connection.recv(num_bytes - len(word))):
         word += more
     return word
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
@@ -54,33 +54,23 @@ def right(num_tokens: int, origin: str = "prompt") -> list[Draft]:
     return [chain(TRUTH[at : at + num_tokens], origin) for at in range(len(TRUTH))]
 
 
-class Listener:
+class Listener(Drafter):
     """A drafter that guesses nothing and notes the passes it is shown, beside the text so far."""
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self) -> None:
-        self.path: list[int] = []
+        super().__init__()
         self.seen: list[tuple[list[int], Pass]] = []
 
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        self.path, self.seen = list(prompt), []
+    @property
+    def path(self) -> list[int]:
+        return self._path
 
-    def extend(self, tokens: Sequence[int]) -> None:
-        self.path += tokens
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        super().begin(prompt, cache)
+        self.seen = []
 
     def observe(self, done: Pass) -> None:
         self.seen.append((list(self.path), done))
-
-    def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
-        return []
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:
-        return ()
-
-    def end(self) -> None:
-        pass
 
 
 class Guesser(Listener):

@@ -16,7 +16,7 @@ from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
@@ -71,30 +71,12 @@ def make_engine(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., Co
     return make
 
 
-class Scripted:
+class Scripted(Drafter):
     """A drafter that proposes what a function of the path gives: a tree of (token, parent), as in a draft."""
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self, script: Callable[[list[int]], Sequence[tuple[int, int]]]) -> None:
+        super().__init__()
         self._script = script
-        self._path: list[int] = []
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        self._path = list(prompt)
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._path += tokens
-
-    def observe(self, done: Pass) -> None:
-        pass
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:
-        return ()
-
-    def end(self) -> None:
-        pass
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         tree = self._script(self._path)

@@ -14,6 +14,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, RepositoryContext, Snippet
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.passes import PassClock
 
 Make = Callable[..., CompletionEngine]
 
@@ -189,3 +190,19 @@ def test_the_longest_context_follows_from_the_speed_of_prompts(
     monkeypatch.setattr(target, "capacity", capacity)
     monkeypatch.setattr(LanguageModel, "prompt_token_ms", token_ms)
     assert make_engine().describe()["num_context_tokens"] == num_tokens
+
+
+def test_an_engine_that_was_loaded_on_a_busy_machine_gets_its_context_later(
+    make_engine: Make, target: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = replace(target.findings, pass_ms=dict.fromkeys(target.widths, 2_000.0), chunk_ms=4_000.0)
+    monkeypatch.setattr(target, "findings", busy)
+    monkeypatch.setattr(target, "clock", PassClock(busy.pass_ms, 0.0))
+    engine = make_engine()
+    assert engine.describe()["num_context_tokens"] == 0
+    ask(engine, request())
+    num_tokens = engine.describe()["num_context_tokens"]
+    assert num_tokens > 0
+    for _ in range(50):
+        target.clock.record(1.0, 100.0)
+    assert engine.describe()["num_context_tokens"] == num_tokens

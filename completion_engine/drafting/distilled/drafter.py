@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
 from completion_engine.drafting.distilled.token_head import Preview
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.errors import DataError
 from completion_engine.runtime import parse_json
 from completion_engine.target_model.kv_cache import KVCache
@@ -102,40 +101,17 @@ class DrafterFiles:
             raise ValueError("temperatures must be positive")
 
 
-class HasNumBytes(Protocol):
-    """A network of known size."""
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the weights."""
-        ...
-
-
-class TrainedDrafter:
+class TrainedDrafter(Drafter):
     """Base of the drafters that were trained for their target: follows the written tokens and the cache."""
 
-    def __init__(self, network: HasNumBytes, cache: KVCache) -> None:
-        self._path: list[int] = []
-        self._cache = cache
-        self.num_bytes = network.num_bytes
+    def __init__(self, num_bytes: int, cache: KVCache) -> None:
+        super().__init__()
+        self._cache, self.num_bytes = cache, num_bytes
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
-        self._path, self._cache = list(prompt), cache
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        """See `Drafter.extend`."""
-        self._path.extend(tokens)
-
-    def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`. Does nothing: the network is fixed."""
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - wants none
-        """See `Drafter.spare_rows`."""
-        return ()
-
-    def end(self) -> None:
-        """See `Drafter.end`."""
+        super().begin(prompt, cache)
+        self._cache = cache
 
     def _uncached(self) -> list[int]:
         """Return the tokens that are not cached; empty if the network cannot draft after them.
@@ -154,7 +130,7 @@ class DistilledDrafter(TrainedDrafter):
         self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
     ) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        super().__init__(network, timed_on)
+        super().__init__(network.num_bytes, timed_on)
         self._network = network
         self._tokens = tokens.long().cpu().numpy()
         self._temperatures = tuple(temperatures)

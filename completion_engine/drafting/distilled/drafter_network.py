@@ -90,12 +90,12 @@ class DrafterShape:
 
 
 def _rotary_of(target: LanguageModel) -> tuple[Tensor, Tensor]:
-    if target.rotary is None:
+    if target.decoder.rotary is None:
         raise UserError(
             "A distilled drafter cannot read the keys of a target of this architecture.",
             advice="Take a smaller model of its family as draftModel.",
         )
-    return target.rotary
+    return target.decoder.rotary
 
 
 def _joined(w: Mapping[str, Tensor]) -> Tensor:
@@ -127,8 +127,8 @@ class DistilledNetwork:
         """
         shape.check_target(target)
         self._cos, self._sin = _rotary_of(target)
-        self._embedding = target.embedding
-        place = target.embedding
+        self._embedding = target.decoder.embedding
+        place = target.decoder.embedding
         w = {name: weight.to(place.device, torch.float32) for name, weight in weights.items()}
         kind: WeightKind = "int8" if can_quantise(place.device) else "float"
 
@@ -142,7 +142,9 @@ class DistilledNetwork:
         self._gate_up = product(w["gate_up"] * w["mlp_norm"])
         self._down = product(w["down"])
         self._output_norm = w["output_norm"].to(place.dtype)
-        self._head = head_for(target.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind)
+        self._head = head_for(
+            target.decoder.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind
+        )
         parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
         self.num_bytes = sum(part.num_bytes for part in parts)
         can_compile = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)

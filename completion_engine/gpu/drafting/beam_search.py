@@ -83,7 +83,7 @@ class DeviceDrafter(TrainedDrafter):
 
     def __init__(self, search: BeamSearch, timed_on: KVCache, runner: Runner | None = None) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        super().__init__(search.network, timed_on)
+        super().__init__(search.network.num_bytes, timed_on)
         self.search, self._network = search, search.network
         self._runner = runner or runner_for(search.network.device)
         self.step_ms = self._measure()

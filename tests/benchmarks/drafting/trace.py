@@ -56,7 +56,7 @@ class Traces:
     traces: tuple[Trace, ...]
 
 
-class Recorder:
+class Recorder(Drafter):
     """A drafter that asks others, notes what they say and proposes nothing: every position is visited.
 
     After each token it runs the pass that decoding would have run for the drafts, because some drafters learn
@@ -65,10 +65,8 @@ class Recorder:
     drafters learn from a pass at every position where decoding would have skipped some.
     """
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self, drafters: Sequence[Drafter], target: LanguageModel) -> None:
+        super().__init__()
         self._drafters = drafters
         self._target = target
         self._costs = target.costs_from(1, target.max_branches)
@@ -137,7 +135,7 @@ class Recorder:
             logits = self._target.forward(tokens, cache, len(tokens), parents)
             cache.keep([last])
             picked = [done.picked[0], *logits[1:].argmax(-1).tolist()]
-            false = _false_rows(parents, verify(tokens, parents, picked).accepted)
+            false = _false_rows(parents, verify(tokens, parents, picked))
             place = {row: at for at, row in enumerate([0, *false])}
             return Pass(
                 [tokens[row] for row in place],

@@ -14,10 +14,9 @@ import torch
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.errors import MachineError
 from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, as_graphed, why_not_model
-from completion_engine.gpu.memory import Geometry, check_fits, plan_memory
+from completion_engine.gpu.memory import Geometry, plan_memory
 from completion_engine.loading.rungs import choose_precision
 from completion_engine.target_model.branch_caches import BranchStorage
 from completion_engine.target_model.decoder import Decoder
@@ -53,10 +52,8 @@ def measure_geometry(
     bits = {"float": 16, "int8": 8, "int4": 4}[precision.kind]
     if device.type == "cuda":
         free_bytes, _ = torch.cuda.mem_get_info(device)
-        try:
-            check_fits(plan_memory(geometry, 16, trial.capacity, 1), geometry, free_bytes, "It")
-        except MachineError as error:
-            return found | {"absent": str(error)}
+        if shortage := plan_memory(geometry, 16, trial.capacity, 1).shortage(free_bytes):
+            return found | {"absent": shortage}
     model = random_model(geometry, device, precision.dtype)
     if precision.kind == "float":
         found["peers"] = _peers(model, trial, geometry, on_gpu=device.type == "cuda")

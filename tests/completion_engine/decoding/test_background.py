@@ -12,7 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
 from completion_engine.decoding.ending import Limits, NoRules
-from completion_engine.drafting.drafts import Draft
+from completion_engine.drafting.drafts import DrafterWithMemory
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
@@ -64,13 +64,11 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
     assert fast.text == slow.text
 
 
-class Keeping:
+class Keeping(DrafterWithMemory):
     """A drafter that guesses nothing, and reports its calls about texts that it may keep."""
 
-    step_ms = 0.0
-    num_bytes = 0
-
     def __init__(self) -> None:
+        super().__init__()
         self.log: list[str] = []
 
     def enter(self, scope: DraftScope) -> None:
@@ -84,21 +82,6 @@ class Keeping:
 
     def end(self) -> None:
         self.log.append("keep")
-
-    def begin(self, *_: object) -> None:
-        pass
-
-    def extend(self, _: object) -> None:
-        pass
-
-    def observe(self, _: object) -> None:
-        pass
-
-    def spare_rows(self, _: int) -> tuple[int, ...]:
-        return ()
-
-    def drafts(self, *_: object) -> list[Draft]:
-        return []
 
 
 @pytest.mark.parametrize(

@@ -326,7 +326,7 @@ def test_other_architectures_run_through_their_own_modules(tmp_path: Path) -> No
 def test_a_trained_drafter_finds_the_same_turns_behind_both_decoders(
     free_targets: dict[str, LanguageModel],
 ) -> None:
-    floats, modules = free_targets["float"].rotary, free_targets["modules"].rotary
+    floats, modules = free_targets["float"].decoder.rotary, free_targets["modules"].decoder.rotary
     assert floats is not None
     assert modules is not None
     assert all(torch.equal(one, other) for one, other in zip(floats, modules, strict=True))

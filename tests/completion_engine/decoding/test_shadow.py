@@ -10,7 +10,6 @@ import pytest
 from completion_engine.decoding import loop
 from completion_engine.decoding.reuse import PastCompletion
 from completion_engine.decoding.shadow import MAX_WAITING
-from completion_engine.drafting.tree import Verdict
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
@@ -57,7 +56,7 @@ def test_typing_along_a_suggestion_is_checked_too(make_engine: Make) -> None:
     assert counts["num_different"] == 0
 
 
-def accept_all(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> Verdict:
+def accept_all(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[int]) -> list[int]:
     """A fault: the first draft after a true token counts as true."""
     path: list[int] = []
     row = 0
@@ -66,7 +65,7 @@ def accept_all(tokens: Sequence[int], parents: Sequence[int], picked: Sequence[i
     ) is not None:
         path.append(child)
         row = child
-    return Verdict((*(tokens[at] for at in path), picked[row]), tuple(path))
+    return path
 
 
 def test_an_accepted_draft_that_the_target_would_not_write_is_found(

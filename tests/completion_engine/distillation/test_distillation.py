@@ -96,7 +96,9 @@ def make_trainer(
     files = DrafterFiles.read(trained)
     torch.manual_seed(seed)
     tokens = files.tokens.long()
-    return Trainer(DrafterNetwork(files.shape, target), target.head_rows(tokens), tokens, plan, folder)
+    return Trainer(
+        DrafterNetwork(files.shape, target), target.decoder.head_rows(tokens), tokens, plan, folder
+    )
 
 
 def test_no_file_is_both_trained_on_and_measured(corpus: Corpus) -> None:
@@ -380,7 +382,7 @@ def test_a_preview_spends_its_rank_on_the_states_that_the_drafter_makes(
     files = DrafterFiles.read(trained)
     network = DrafterNetwork(files.shape, target)
     network.take(files.weights)
-    head = target.head_rows(files.tokens.long()).float()
+    head = target.decoder.head_rows(files.tokens.long()).float()
     batch = shards.batch([0], target.device)
     place = torch.arange(1, batch.length)
     with torch.no_grad():

@@ -29,7 +29,7 @@ class Watched(LookaheadDrafter):
 
     def observe(self, done: Pass) -> None:
         super().observe(done)
-        self.seen.append((done, [list(self._pool.get((token,)) or []) for token in done.tokens]))
+        self.seen.append((done, [list(self._table.get((token,)) or []) for token in done.tokens]))
 
 
 def anything(token: int) -> bool:

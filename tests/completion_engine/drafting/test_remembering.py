@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
-from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, Pass
+from completion_engine.drafting.drafts import DrafterWithMemory, Pass
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
@@ -23,11 +23,7 @@ _NUM_TOKENS = 64
 _PROMPT, _WRITTEN = (3, 4, 5), (6, 7, 8)
 
 
-class Keeping(Drafter, DrafterWithMemory):
-    """A drafter that remembers."""
-
-
-def write(drafter: Keeping, *, discard: bool = False) -> None:
+def write(drafter: DrafterWithMemory, *, discard: bool = False) -> None:
     """A completion of `_WRITTEN` after `_PROMPT`, a token a pass."""
     drafter.begin(_PROMPT, _NO_CACHE)
     last = _PROMPT[-1]
@@ -40,7 +36,7 @@ def write(drafter: Keeping, *, discard: bool = False) -> None:
     (drafter.discard if discard else drafter.end)()
 
 
-def drafted(drafter: Keeping, prompt: Sequence[int] = _PROMPT) -> bool:
+def drafted(drafter: DrafterWithMemory, prompt: Sequence[int] = _PROMPT) -> bool:
     """Whether the earlier text is drafted after the same tokens."""
     drafter.begin(prompt, _NO_CACHE)
     drafts = drafter.drafts(8, lambda _: True, 0.0)
@@ -48,19 +44,19 @@ def drafted(drafter: Keeping, prompt: Sequence[int] = _PROMPT) -> bool:
 
 
 @pytest.fixture(params=[NgramDrafter, RecycledDrafter, LookaheadDrafter])
-def drafter(request: pytest.FixtureRequest) -> Keeping:
-    made: Keeping = request.param()
+def drafter(request: pytest.FixtureRequest) -> DrafterWithMemory:
+    made: DrafterWithMemory = request.param()
     made.enter(DraftScope("folder", "a.py"))
     return made
 
 
-def test_a_scope_drafts_from_what_its_documents_wrote(drafter: Keeping) -> None:
+def test_a_scope_drafts_from_what_its_documents_wrote(drafter: DrafterWithMemory) -> None:
     write(drafter)
     drafter.enter(DraftScope("folder", "b.py"))
     assert drafted(drafter)
 
 
-def test_another_window_or_folder_drafts_nothing_of_it(drafter: Keeping) -> None:
+def test_another_window_or_folder_drafts_nothing_of_it(drafter: DrafterWithMemory) -> None:
     write(drafter)
     drafter.enter(DraftScope("other folder", "b.py"))
     assert not drafted(drafter)
@@ -68,12 +64,12 @@ def test_another_window_or_folder_drafts_nothing_of_it(drafter: Keeping) -> None
     assert drafted(drafter)
 
 
-def test_what_is_discarded_is_never_drafted(drafter: Keeping) -> None:
+def test_what_is_discarded_is_never_drafted(drafter: DrafterWithMemory) -> None:
     write(drafter, discard=True)
     assert not drafted(drafter)
 
 
-def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: Keeping) -> None:
+def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: DrafterWithMemory) -> None:
     drafter.enter(DraftScope("a.py", "a.py"))
     write(drafter)
     drafter.forget("a.py")

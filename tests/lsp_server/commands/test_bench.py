@@ -45,10 +45,12 @@ def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir:
 def test_an_engine_beside_another_has_its_prompts_whatever_passes_cost_now(
     tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(preparation, "MAX_CONTEXT_TOKENS", 0)
     monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 64)
     first = engine_of(tiny_model_dir)
     monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 0)
-    assert first.beside(drafters=()).describe()["num_context_tokens"] == 64
+    rooms = [engine.on_target.preparation.context_room for engine in (first, first.beside(drafters=()))]
+    assert rooms == [64, 64]
 
 
 def test_another_target_is_seen_to_differ(

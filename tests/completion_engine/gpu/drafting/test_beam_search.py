@@ -54,10 +54,10 @@ class Formula:
     def __init__(self, files: DrafterFiles, target: LanguageModel, cache: KVCache) -> None:
         self.w = {name: weight.bfloat16().double() for name, weight in files.weights.items()}
         self.embedding, self.head = (
-            target.embedding.cpu().double(),
-            target.head_rows(files.tokens).cpu().double(),
+            target.decoder.embedding.cpu().double(),
+            target.decoder.head_rows(files.tokens).cpu().double(),
         )
-        cos, sin = target.rotary or (torch.empty(0), torch.empty(0))
+        cos, sin = target.decoder.rotary or (torch.empty(0), torch.empty(0))
         self.cos, self.sin = cos.cpu().double(), sin.cpu().double()
         self.shape, end = files.shape, cache.num_cached
         self.keys = cache.keys[files.shape.memory_layer, :, :end].cpu().double()
