@@ -219,14 +219,14 @@ def check_accepted(case: Case, device: torch.device) -> None:
     launch_step.run_accept(
         case.inputs, torch.tensor(picked, device=device), states, case.on_device, after, case.outcome
     )
-    wanted = verify(tokens, parents, picked[:num_used])
-    path = [0, *wanted.accepted]
+    path = [0, *verify(tokens, parents, picked[:num_used])]
+    written = [picked[row] for row in path]
     num_true, next_token, num_rows, *others = case.outcome.record.tolist()
-    assert (num_true, next_token, num_rows) == (len(path), wanted.written[-1], num_used)
-    assert tuple(others[1:num_true]) == wanted.written[:-1]
+    assert (num_true, next_token, num_rows) == (len(path), written[-1], num_used)
+    assert others[1:num_true] == written[:-1]
     assert others[NUM_ROWS : NUM_ROWS + num_true] == case.outcome.places[path].tolist()
     assert case.outcome.sources.tolist() == [*path, *range(num_true, NUM_ROWS)]
-    assert case.on_device.tokens[case.last + 1 : case.last + 1 + num_true].tolist() == list(wanted.written)
+    assert case.on_device.tokens[case.last + 1 : case.last + 1 + num_true].tolist() == written
     assert after.inputs.numbers[:4].tolist() == [11, 12, 13, case.last - NUM_SPAN_TOKENS + num_true]
     assert after.inputs.tokens.tolist() == [next_token]
     assert torch.equal(after.state[0], states[path[-1]])
