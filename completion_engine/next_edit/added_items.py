@@ -62,6 +62,13 @@ def keyword_of(argument: Node) -> str:
     return text_of(name) if name is not None else ""
 
 
+def is_keyword(name: Node) -> bool:
+    """Return whether an identifier is the name of a named argument."""
+    parent = name.parent
+    is_named = parent is not None and parent.type in _NAMED_ARGUMENTS
+    return is_named and parent is not None and parent.child_by_field_name("name") == name
+
+
 def callee_of(holder: Node) -> Node | None:
     """Return what a list of arguments is passed to."""
     call = holder.parent
@@ -88,7 +95,7 @@ def arguments_after(name: Node) -> Node | None:
 
 def _item(parsed: ParsedText, first: int, end: int) -> Added | None:
     """Return the argument or parameter that a span of the text is."""
-    node = parsed.tree.root_node.descendant_for_byte_range(first, end)
+    node = parsed.node_at(first, end)
     for _ in range(_MAX_LEVELS):
         holder = node.parent if node is not None else None
         if node is None or holder is None or (node.start_byte, node.end_byte) != (first, end):

@@ -11,8 +11,8 @@ from enum import IntEnum
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
-from completion_engine.next_edit.parsing import DocumentParser, ParsedText
+from completion_engine.next_edit.edits import Hunk, LineEdit
+from completion_engine.next_edit.parsing import ParsedText
 from completion_engine.next_edit.substitutions import exchanged_names
 
 _MAX_OCCURRENCES = 256
@@ -51,26 +51,17 @@ class OldName(IntEnum):
     DANGLING = 1
 
 
-class Bindings:
-    """Looks for bindings in the documents of a parser. Used on one thread."""
-
-    def __init__(self, documents: DocumentParser) -> None:
-        self._documents = documents
-
-    def old_name(self, document: EditDocument, edit: LineEdit, hunk: Hunk) -> OldName:
-        """Return the state of the one name that `edit` exchanges as `hunk` did."""
-        names = exchanged_names(edit)
-        parsed = self._documents.parsed(document) if len(names) == 1 else None
-        if parsed is None:
-            return OldName.UNKNOWN
-        ((old, new),) = names
-        if any(True for _ in _binding_rows(parsed, old)):
-            return OldName.BOUND
-        is_own = document.document == hunk.document
-        is_renamed = is_own and any(
-            hunk.first_line <= row < hunk.end_line for row in _binding_rows(parsed, new)
-        )
-        return OldName.DANGLING if is_renamed else OldName.UNKNOWN
+def state_of_old_name(parsed: ParsedText | None, edit: LineEdit, hunk: Hunk) -> OldName:
+    """Return the state of the one name that `edit` exchanges as `hunk` did, in the tree before the edit."""
+    names = exchanged_names(edit)
+    if parsed is None or len(names) != 1:
+        return OldName.UNKNOWN
+    ((old, new),) = names
+    if any(True for _ in bindings_of(parsed, old)):
+        return OldName.BOUND
+    found = bindings_of(parsed, new) if edit.document == hunk.document else ()
+    is_renamed = any(hunk.first_line <= node.start_point.row < hunk.end_line for node in found)
+    return OldName.DANGLING if is_renamed else OldName.UNKNOWN
 
 
 def identifiers(parsed: ParsedText, name: str) -> Iterator[Node]:
@@ -81,7 +72,7 @@ def identifiers(parsed: ParsedText, name: str) -> Iterator[Node]:
         if at < 0:
             return
         end = at + len(token)
-        node = parsed.tree.root_node.descendant_for_byte_range(at, end)
+        node = parsed.node_at(at, end)
         if node is not None and (node.start_byte, node.end_byte) == (at, end) and _is_identifier(node):
             yield node
         at = parsed.text.find(token, end)
@@ -91,9 +82,9 @@ def _is_identifier(node: Node) -> bool:
     return node.child_count == 0 and node.type.endswith("identifier")
 
 
-def _binding_rows(parsed: ParsedText, name: str) -> Iterator[int]:
-    """Yield the lines that bind a name."""
-    return (node.start_point.row for node in identifiers(parsed, name) if is_binding(node))
+def bindings_of(parsed: ParsedText, name: str) -> Iterator[Node]:
+    """Yield the identifiers that bind a name."""
+    return filter(is_binding, identifiers(parsed, name))
 
 
 def is_binding(node: Node) -> bool:

@@ -20,7 +20,7 @@ from completion_engine.next_edit.added_items import (
     items_of,
     keyword_of,
 )
-from completion_engine.next_edit.bindings import identifiers, is_binding
+from completion_engine.next_edit.bindings import bindings_of, identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_imports import import_names, is_imported, module_of
 from completion_engine.next_edit.linked_names import (
@@ -30,7 +30,7 @@ from completion_engine.next_edit.linked_names import (
     receiver_of,
 )
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
-from completion_engine.next_edit.visible_names import bindings_of, free_names, reaches
+from completion_engine.next_edit.visible_names import free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
 _OPEN_ENDED = ("splat", "spread", "variadic")
@@ -104,7 +104,7 @@ def call_edits(document: EditDocument, parsed: ParsedText, changed: ChangedCalls
     """Yield the edits of lines whose calls lack an argument that another call of the definition got."""
     for signature, argument in changed.pairs:
         by_line: dict[int, list[tuple[int, int, str]]] = {}
-        bindings = [bindings_of(parsed, name) for name in argument.names]
+        bindings = [list(bindings_of(parsed, name)) for name in argument.names]
         for name in _names(document, parsed, signature, argument):
             holder = arguments_after(name)
             if holder is not None and _lacks(holder, argument) and _are_bound_at(holder, bindings):
@@ -133,7 +133,7 @@ def _argument(added: Added, parsed: ParsedText, hunk: Hunk) -> Iterator[AddedArg
     names = {text_of(leaf) for leaf in free_names(added.node)}
     if len(names) > _MAX_ARGUMENT_NAMES:
         return
-    bound = frozenset(name for name in names if bindings_of(parsed, name))
+    bound = frozenset(name for name in names if any(True for _ in bindings_of(parsed, name)))
     num_before, keyword = len(added.items) - 1, keyword_of(added.node)
     yield AddedArgument(text_of(callee), text, keyword, added.index, num_before, bound, hunk)
 

@@ -33,8 +33,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lesson:
-    """One substitution of a recent hunk, and how many recent hunks teach the same core."""
+class _Pattern:
+    """One substitution of a recent hunk, and how many recent hunks made the same change."""
 
     substitution: Substitution
     hunk: Hunk
@@ -44,7 +44,7 @@ class _Lesson:
 def find_candidates(request: EditRequest) -> list[Candidate]:
     """Return the places where a recent hunk may be repeated, the nearest first."""
     hunks = request.hunks[-MAX_RECENT_HUNKS:]
-    lessons = _lessons(hunks)
+    patterns = _patterns(hunks)
     found: dict[tuple[str, int, Lines], Candidate] = {}
     room = _MAX_SEARCHED_CHARS
     for rank, document in enumerate(request.documents):
@@ -54,7 +54,7 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
             break
         starts = _line_starts(document.lines)
         for hunk in reversed(hunks):
-            own = [lesson for lesson in lessons if lesson.hunk is hunk]
+            own = [pattern for pattern in patterns if pattern.hunk is hunk]
             for edit, num_examples in _edits(document, text, starts, own):
                 if not is_unwanted(edit, request):
                     distance = abs(edit.first_line - request.line) + (rank << 24)
@@ -63,46 +63,46 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
     return sorted(found.values(), key=lambda candidate: candidate.distance)[:MAX_CANDIDATES]
 
 
-def _lessons(hunks: Sequence[Hunk]) -> list[_Lesson]:
-    """Return what recent hunks teach, without what a later hunk took back."""
-    taught = [(hunk, substitutions_of(hunk)) for hunk in hunks]
-    lessons: list[_Lesson] = []
-    for at, (hunk, substitutions) in enumerate(taught):
-        later = {one.core for _, others in taught[at:] for one in others}
+def _patterns(hunks: Sequence[Hunk]) -> list[_Pattern]:
+    """Return the patterns of recent hunks, without what a later hunk took back."""
+    made = [(hunk, substitutions_of(hunk)) for hunk in hunks]
+    patterns: list[_Pattern] = []
+    for at, (hunk, substitutions) in enumerate(made):
+        later = {one.core for _, others in made[at:] for one in others}
         for one in substitutions:
             if one.is_undone_by not in later:
-                num_examples = sum(any(one.core == it.core for it in others) for _, others in taught)
-                lessons.append(_Lesson(one, hunk, num_examples))
-    return lessons
+                num_examples = sum(any(one.core == it.core for it in others) for _, others in made)
+                patterns.append(_Pattern(one, hunk, num_examples))
+    return patterns
 
 
 def _edits(
-    document: EditDocument, text: str, starts: Sequence[int], lessons: Sequence[_Lesson]
+    document: EditDocument, text: str, starts: Sequence[int], patterns: Sequence[_Pattern]
 ) -> Iterator[tuple[LineEdit, int]]:
-    """Yield the edits that the lessons of one hunk make in a document, all of a line together."""
-    matches: list[tuple[int, _Lesson]] = []
-    for lesson in lessons:
-        matches += [(at, lesson) for at in _places(text, lesson.substitution)]
-    by_line: dict[int, list[tuple[int, _Lesson]]] = {}
-    for at, lesson in sorted(matches, key=lambda match: (match[0], -len(match[1].substitution.old))):
-        by_line.setdefault(_line_of(starts, at), []).append((at, lesson))
+    """Yield the edits that the patterns of one hunk make in a document, all of a line together."""
+    matches: list[tuple[int, _Pattern]] = []
+    for pattern in patterns:
+        matches += [(at, pattern) for at in _places(text, pattern.substitution)]
+    by_line: dict[int, list[tuple[int, _Pattern]]] = {}
+    for at, pattern in sorted(matches, key=lambda match: (match[0], -len(match[1].substitution.old))):
+        by_line.setdefault(_line_of(starts, at), []).append((at, pattern))
     for first, here in by_line.items():
-        end = max(_line_of(starts, at + len(lesson.substitution.old)) for at, lesson in here) + 1
+        end = max(_line_of(starts, at + len(pattern.substitution.old)) for at, pattern in here) + 1
         old = document.lines[first:end]
         new = tuple(_applied("\n".join(old), starts[first], here).split("\n"))
         if new == ("",):
             new = ()  # whole lines go away with their ends
         if new != old:
-            num_examples = max(lesson.num_examples for _, lesson in here)
+            num_examples = max(pattern.num_examples for _, pattern in here)
             yield LineEdit(document.document, first, old, new), num_examples
 
 
-def _applied(text: str, offset: int, matches: Sequence[tuple[int, _Lesson]]) -> str:
+def _applied(text: str, offset: int, matches: Sequence[tuple[int, _Pattern]]) -> str:
     """Apply matches, ordered by place with the longest first; one inside another is left out."""
     parts: list[str] = []
     done = 0
-    for at, lesson in matches:
-        start, one = at - offset, lesson.substitution
+    for at, pattern in matches:
+        start, one = at - offset, pattern.substitution
         if start >= done:
             parts += [text[done:start], one.new]
             done = start + len(one.old)

@@ -32,6 +32,17 @@ class Hunk:
         return self.first_line + len(self.new)
 
 
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return the number of equal items at the beginning of two sequences, and of the others at their end."""
+    shorter, start = min(len(old), len(new)), 0
+    while start < shorter and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return start, end
+
+
 @dataclass(frozen=True, slots=True)
 class EditDocument:
     """The text of a document that an edit may be proposed in. `path` is its name in the repository."""

@@ -70,8 +70,8 @@ def import_edits(document: EditDocument, parsed: ParsedText, export: RenamedExpo
 
 def is_imported(parsed: ParsedText, module: str) -> bool:
     """Return whether an import statement names a module, which may be a part of a path in quotes."""
-    root, matches = parsed.tree.root_node, re.finditer(rf"\b{re.escape(module)}\b".encode(), parsed.text)
-    nodes = (root.descendant_for_byte_range(*match.span()) for match in islice(matches, _MAX_MATCHES))
+    matches = re.finditer(rf"\b{re.escape(module)}\b".encode(), parsed.text)
+    nodes = (parsed.node_at(*match.span()) for match in islice(matches, _MAX_MATCHES))
     return any(node is not None and import_around(node) is not None for node in nodes)
 
 

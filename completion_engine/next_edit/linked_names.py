@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.bindings import identifiers, is_binding
+from completion_engine.next_edit.added_items import is_keyword
+from completion_engine.next_edit.bindings import bindings_of, identifiers
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.parsing import ParsedText, with_spans
 from completion_engine.next_edit.substitutions import changed_cores, is_name
@@ -27,7 +28,6 @@ _MEMBERS = ("attribute", "member_expression", "field_expression", "selector_expr
             "method_invocation", "member_access_expression", "scoped_identifier", "qualified_identifier",
             "scoped_type_identifier", "call")  # fmt: skip
 OWN_RECEIVERS = frozenset({b"self", b"this", b"cls", b"Self"})
-_NAMED_ARGUMENTS = ("keyword_argument", "named_argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,15 @@ def edits_at(document: EditDocument, nodes: Iterable[Node], rename: Rename) -> I
 
 def renames_of(document: EditDocument, hunks: Sequence[Hunk]) -> list[Rename]:
     """Return the names that hunks of a document replaced, the latest first, without those taken back."""
-    taught: dict[tuple[str, str], dict[Hunk, None]] = {}
+    exchanges: dict[tuple[str, str], dict[Hunk, None]] = {}
     for hunk in reversed(hunks):
         for old, new in changed_cores(hunk):
             # A beginning of the old name is probably a name that is being deleted.
             is_rename = is_name(old) and is_name(new) and not old.startswith(new)
-            if is_rename and (new, old) not in taught:
-                taught.setdefault((old, new), {})[hunk] = None
+            if is_rename and (new, old) not in exchanges:
+                exchanges.setdefault((old, new), {})[hunk] = None
     renames: list[Rename] = []
-    for (old, new), found in taught.items():
+    for (old, new), found in exchanges.items():
         own = tuple(hunk for hunk in found if hunk.document == document.document)
         if own:
             renames.append(Rename(old, new, own, len(found)))
@@ -114,7 +114,7 @@ def renames_of(document: EditDocument, hunks: Sequence[Hunk]) -> list[Rename]:
 
 def definition_of(parsed: ParsedText, rename: Rename, language: str) -> Definition | None:
     """Return the renamed definition; None unless a use of the old name in its scope can only mean it."""
-    new_bindings = [node for node in identifiers(parsed, rename.new) if is_binding(node)]
+    new_bindings = list(bindings_of(parsed, rename.new))
     renamed = [node for node in new_bindings if rename.holds(node)]
     if not renamed:
         return None
@@ -125,7 +125,7 @@ def definition_of(parsed: ParsedText, rename: Rename, language: str) -> Definiti
         return None  # it may be marked as unused
     if any(is_within(node, found.scope) and not rename.holds(node) for node in new_bindings):
         return None  # the new name had a meaning here before
-    old_bindings = (node for node in identifiers(parsed, rename.old) if is_binding(node))
+    old_bindings = bindings_of(parsed, rename.old)
     return None if any(found.may_hide(_definition(node, language), node) for node in old_bindings) else found
 
 
@@ -188,9 +188,7 @@ def _is_use(node: Node, definition: Definition) -> bool:
         return definition.is_member and receiver.text in OWN_RECEIVERS
     if not definition.takes_plain_uses or any(word in node.type for word in _MEMBER_LEAVES):
         return False
-    parent = node.parent
-    is_argument_name = parent is not None and parent.type in _NAMED_ARGUMENTS
-    return not (is_argument_name and parent is not None and parent.child_by_field_name("name") == node)
+    return not is_keyword(node)
 
 
 def receiver_of(node: Node) -> Node | None:

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.bindings import identifiers, is_binding
+from completion_engine.next_edit.bindings import bindings_of
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_imports import FILES_OF_FOLDERS
 from completion_engine.next_edit.linked_names import LinkedEdit, import_around
@@ -95,7 +95,7 @@ def still_bound(
     return frozenset(
         one
         for one in moved
-        if leads_to(one.old, one, document.path) and any(map(is_binding, identifiers(parsed, one.name)))
+        if leads_to(one.old, one, document.path) and any(True for _ in bindings_of(parsed, one.name))
     )
 
 
@@ -113,7 +113,7 @@ def imports_of(parsed: ParsedText) -> Iterator[ModuleImport]:
     """Yield the statements of a text that import names from a module, at most 64 of them."""
     seen: set[int] = set()
     for match in islice(_IMPORT.finditer(parsed.text), 4 * _MAX_IMPORTS):
-        node = parsed.tree.root_node.descendant_for_byte_range(*match.span())
+        node = parsed.node_at(*match.span())
         statement = import_around(node) if node is not None else None
         if statement is None or statement.id in seen:
             continue

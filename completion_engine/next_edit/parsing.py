@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 
 from tree_sitter import Node, Parser, Tree
 
@@ -15,11 +14,10 @@ from completion_engine.grammars import new_parser, parse_within
 from completion_engine.next_edit.edits import EditDocument, LineEdit, Lines
 
 _NUM_LINES_AROUND = 60
-_MAX_CHARS = 20_000
-_MAX_PARSE_S = 0.05
 _MAX_ERRORS = 50
-_MAX_DOCUMENT_CHARS = 300_000
-_MAX_DOCUMENT_PARSE_S = 0.2
+_MAX_DEPTH = 256
+_MAX_CHARS = 300_000
+_MAX_PARSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,17 @@ class ParsedText:
 
     tree: Tree
     text: bytes
+
+    def node_at(self, start: int, end: int) -> Node | None:
+        """Return the smallest node that holds a span of bytes; None where it is nested too deeply.
+
+        The parser looks for a node's parent from the root, so that a way up takes the square of the depth.
+        """
+        cursor = self.tree.walk()
+        for _ in range(_MAX_DEPTH):
+            if cursor.goto_first_child_for_byte(start) is None:
+                return self.tree.root_node.descendant_for_byte_range(start, end)
+        return None
 
 
 class DocumentParser:
@@ -41,21 +50,22 @@ class DocumentParser:
         """Return a document's tree; None without a grammar, or where it is too long or too slow."""
         key = document.language, document.lines
         if self._last is None or self._last[0] != key:
-            self._last = key, self._parse(document)
+            self._last = key, self.parse(document)
         return self._last[1]
 
     def forget(self) -> None:
         """Drop the tree, and with it the text of a document."""
         self._last = None
 
-    def _parse(self, document: EditDocument) -> ParsedText | None:
+    def parse(self, document: EditDocument) -> ParsedText | None:
+        """Return a document's tree as `parsed` does, without keeping it."""
         if document.language not in self._parsers:
             self._parsers[document.language] = new_parser(document.language)
         parser = self._parsers[document.language]
-        if parser is None or sum(map(len, document.lines)) > _MAX_DOCUMENT_CHARS:
+        if parser is None or sum(map(len, document.lines)) > _MAX_CHARS:
             return None
         text = "\n".join(document.lines).encode("utf-8", "replace")
-        tree = parse_within(parser, text, _MAX_DOCUMENT_PARSE_S)
+        tree = parse_within(parser, text, _MAX_PARSE_S)
         return None if tree is None else ParsedText(tree, text)
 
 
@@ -72,36 +82,18 @@ def with_spans(line: str, spans: Iterable[tuple[int, int, str]]) -> str:
     return text.decode("utf-8", "replace")
 
 
-@cache
-def edit_parser(language: str) -> Parser | None:
-    """Return the next edit's own parser of a language: a parser serves one thread."""
-    return new_parser(language)
-
-
-def breaks_syntax(document: EditDocument, edit: LineEdit) -> bool:
-    """Return whether the text around an edit has more errors after it than before."""
-    parser = edit_parser(document.language)
-    before = document.lines[max(0, edit.first_line - _NUM_LINES_AROUND) : edit.first_line]
-    after = document.lines[edit.end_line : edit.end_line + _NUM_LINES_AROUND]
-    texts = ["\n".join((*before, *side, *after)) for side in (edit.old, edit.new)]
-    if parser is None or max(map(len, texts)) > _MAX_CHARS:
+def adds_errors(old: ParsedText | None, new: ParsedText | None) -> bool:
+    """Return whether a text has more errors after an edit than before; False where one has no tree."""
+    if old is None or new is None or not new.tree.root_node.has_error:
         return False
-    old, new = (parse_within(parser, text.encode("utf-8", "replace"), _MAX_PARSE_S) for text in texts)
-    return new is not None and old is not None and _num_errors(new) > _num_errors(old)
+    return _num_errors(new.tree) > _num_errors(old.tree)
 
 
-def breaks_document(
-    document: EditDocument, edit: LineEdit, documents: DocumentParser, edited_ones: DocumentParser
-) -> bool:
-    """Return whether a whole document has more errors after an edit than before.
-
-    Each of the two parsers keeps the tree that the next call may need again.
-    """
-    new = edited_ones.parsed(edited(document, edit))
-    if new is None or not new.tree.root_node.has_error:
-        return False
-    old = documents.parsed(document)
-    return old is not None and _num_errors(new.tree) > _num_errors(old.tree)
+def with_lines_around(document: EditDocument, edit: LineEdit) -> tuple[EditDocument, LineEdit]:
+    """Return the part of a document from 60 lines before an edit to 60 lines after it, and the edit in it."""
+    first = max(0, edit.first_line - _NUM_LINES_AROUND)
+    lines = document.lines[first : edit.end_line + _NUM_LINES_AROUND]
+    return replace(document, lines=lines), replace(edit, first_line=edit.first_line - first)
 
 
 def edited(document: EditDocument, edit: LineEdit) -> EditDocument:

@@ -12,12 +12,12 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from completion_engine.next_edit.bindings import Bindings
+from completion_engine.next_edit.bindings import state_of_old_name
 from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
-from completion_engine.next_edit.parsing import DocumentParser, breaks_document, breaks_syntax
+from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
 from completion_engine.next_edit.places import PlacePrompts, lines_left_out
 from completion_engine.next_edit.substitutions import exchanged_names
 from completion_engine.next_edit.visible_names import misplaces_names
@@ -47,8 +47,7 @@ class EditProposer:
         room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
         self._prompts = PlacePrompts(tokenizer, room)
         self._scorer = BranchScorer(target, tokenizer)
-        self._documents, self._edited = DocumentParser(), DocumentParser()
-        self._bindings = Bindings(self._documents)
+        self._trees = DocumentParser()
         self._scores: OrderedDict[_ScoreKey, float] = OrderedDict()
 
     @property
@@ -96,13 +95,15 @@ class EditProposer:
         for candidate, of_text in (*nearest_first, *ordered[MAX_SCORED:]):
             if num_scored >= MAX_SCORED or time.perf_counter() > until_s:
                 return
+            request.cancellation.check()
             document, edit = documents[candidate.edit.document], candidate.edit
             if self._breaks_code(document, edit):
                 continue
             log_odds = self.score(request, document, edit, [one.edit for one in candidates])
             if log_odds is not None:
                 num_scored += 1
-                old_name = self._bindings.old_name(document, edit, candidate.repeats)
+                parsed = self._trees.parsed(document)
+                old_name = state_of_old_name(parsed, edit, candidate.repeats)
                 yield candidate, replace(of_text, log_odds=log_odds, old_name=old_name)
 
     def score(
@@ -133,18 +134,22 @@ class EditProposer:
         return self._scores[key]
 
     def forget(self) -> None:
-        """Drop scores, caches and the last trees, and with them the texts of documents."""
+        """Drop scores, caches and the last tree, and with them the texts of documents."""
         self._scores.clear()
-        self._documents.forget()
-        self._edited.forget()
+        self._trees.forget()
         self._scorer.forget()
 
     def _breaks_code(self, document: EditDocument, edit: LineEdit) -> bool:
-        return (
-            breaks_syntax(document, edit)
-            or misplaces_names(document, edit, self._edited)
-            or breaks_document(document, edit, self._documents, self._edited)
-        )
+        """Return whether an edit adds errors, or names that mean nothing at its place.
+
+        Where a document is too large or too slow to parse, the lines around the edit are parsed.
+        """
+        old = self._trees.parsed(document)
+        new = self._trees.parse(edited(document, edit)) if old is not None else None
+        if new is not None:
+            return adds_errors(old, new) or misplaces_names(new, edit)
+        part, moved = with_lines_around(document, edit)
+        return adds_errors(self._trees.parse(part), self._trees.parse(edited(part, moved)))
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
         """Return an edit as it is scored, and its texts.

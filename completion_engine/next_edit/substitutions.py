@@ -1,4 +1,4 @@
-"""What a hunk teaches: texts that it replaced, each with enough of its line to be found again.
+"""Substitutions of a hunk: texts that it replaced, each with enough of its line to be found again.
 
 Pure functions of text, bounded in time by the length of a hunk. Does not depend on documents and models.
 """
@@ -51,15 +51,17 @@ class _Block:
     new_first: int
     new_end: int
 
+    def texts(self, old: Tokens, new: Tokens) -> tuple[str, str]:
+        """Return both texts."""
+        return "".join(old[self.first : self.end]), "".join(new[self.new_first : self.new_end])
+
 
 def substitutions_of(hunk: Hunk) -> list[Substitution]:
     """Return the substitutions of a hunk: whole changes first, then their parts; none for a long hunk."""
-    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
-    if not old or not _is_comparable(old, new):
-        return []
+    old, new, blocks = _compared(hunk)
     found: dict[tuple[str, str], Substitution] = {}
-    for block in _with_merged(_changed(old, new)):
-        core = "".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end])
+    for block in _with_merged(blocks):
+        core = block.texts(old, new)
         if any(side.strip() for side in core):
             pattern = _in_context(old, block, core)
             if pattern is not None:
@@ -69,25 +71,18 @@ def substitutions_of(hunk: Hunk) -> list[Substitution]:
 
 def changed_cores(hunk: Hunk | LineEdit) -> list[tuple[str, str]]:
     """Return the changed parts of a hunk or an edit alone, in their order: (removed, inserted)."""
-    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
-    if not _is_comparable(old, new):
-        return []
-    return [
-        ("".join(old[block.first : block.end]), "".join(new[block.new_first : block.new_end]))
-        for block in _changed(old, new)
-    ]
+    old, new, blocks = _compared(hunk)
+    return [block.texts(old, new) for block in blocks]
 
 
 def inserted_spans(hunk: Hunk) -> list[tuple[int, int]]:
     """Return the spans of a hunk's new text, in bytes of UTF-8, that stand where nothing stood before."""
-    old, new = tokens_of("\n".join(hunk.old)), tokens_of("\n".join(hunk.new))
-    if not _is_comparable(old, new):
-        return []
+    old, new, blocks = _compared(hunk)
     ends = [0, *accumulate(len(token.encode("utf-8", "replace")) for token in new)]
     return [
         (ends[block.new_first], ends[block.new_end])
-        for block in _changed(old, new)
-        if not "".join(old[block.first : block.end]).strip()
+        for block in blocks
+        if not block.texts(old, new)[0].strip()
     ]
 
 
@@ -109,12 +104,17 @@ def is_name(token: str) -> bool:
     return _NAME.fullmatch(token) is not None
 
 
-def _is_comparable(old: Tokens, new: Tokens) -> bool:
-    """Return whether a comparison of both texts takes a few milliseconds at most."""
+def _compared(hunk: Hunk | LineEdit) -> tuple[Tokens, Tokens, list[_Block]]:
+    """Return the old and the new tokens, and the blocks that differ.
+
+    There are none if the comparison would take more than a few milliseconds.
+    """
+    old, new = (tokens_of("\n".join(side)) for side in (hunk.old, hunk.new))
     if max(len(old), len(new)) > MAX_HUNK_TOKENS:
-        return False
+        return old, new, []
     numbers = Counter(new)
-    return sum(numbers[token] for token in old) <= _MAX_EQUAL_PAIRS
+    num_pairs = sum(numbers[token] for token in old)
+    return old, new, _changed(old, new) if num_pairs <= _MAX_EQUAL_PAIRS else []
 
 
 def _changed(old: Tokens, new: Tokens) -> list[_Block]:

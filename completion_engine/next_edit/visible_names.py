@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.added_items import keyword_of
+from completion_engine.next_edit.added_items import is_keyword
 from completion_engine.next_edit.bindings import identifiers, is_binding
-from completion_engine.next_edit.edits import EditDocument, LineEdit
+from completion_engine.next_edit.edits import LineEdit
 from completion_engine.next_edit.linked_names import is_within, receiver_of, scope_of
-from completion_engine.next_edit.parsing import DocumentParser, ParsedText, edited
+from completion_engine.next_edit.parsing import ParsedText
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit
@@ -25,15 +25,14 @@ _AT_ONCE = ("comprehension", "generator_expression")
 _MAX_LEVELS = 4  # from a name to the assignment that binds it
 
 
-def misplaces_names(document: EditDocument, edit: LineEdit, parser: DocumentParser) -> bool:
-    """Return whether an edit uses a name that the file binds elsewhere alone, or defines a name twice."""
+def misplaces_names(parsed: ParsedText, edit: LineEdit) -> bool:
+    """Return whether an edit, which made a text, uses a name that the text binds elsewhere alone, or defines
+    one twice.
+    """
     old, new = (Counter(tokens_of("\n".join(side))) for side in (edit.old, edit.new))
     names = sorted(filter(is_name, new - old))[:_MAX_NAMES]
-    if not names:
-        return False
-    parsed = parser.parsed(edited(document, edit))
     here = range(edit.first_line, edit.first_line + len(edit.new))
-    return parsed is not None and any(_is_misplaced(parsed, name, here) for name in names)
+    return any(_is_misplaced(parsed, name, here) for name in names)
 
 
 def free_names(node: Node) -> Iterator[Node]:
@@ -46,16 +45,10 @@ def free_names(node: Node) -> Iterator[Node]:
         waiting += node.children
 
 
-def bindings_of(parsed: ParsedText, name: str) -> list[Node]:
-    """Return the bindings of a name."""
-    return list(filter(is_binding, identifiers(parsed, name)))
-
-
 def is_free(name: Node) -> bool:
     """Return whether an identifier is neither a member of something nor the name of an argument."""
-    parent = name.parent
-    is_keyword = parent is not None and keyword_of(parent) != "" and parent.children[0] == name
-    return not is_keyword and receiver_of(name) is None and not name.type.startswith(_MEMBERS)
+    is_member = receiver_of(name) is not None or name.type.startswith(_MEMBERS)
+    return not (is_member or is_keyword(name))
 
 
 def reaches(binding: Node, at: Node) -> bool:

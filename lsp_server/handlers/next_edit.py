@@ -1,7 +1,7 @@
-"""`textDocument/copilotInlineEdit`: the next edit, in the form that clients of other servers already ask for.
+"""`textDocument/copilotInlineEdit`: the next edit, in the form that clients of other servers already use.
 
-Collects the recent edits and the open documents, asks the scheduler where syntax trees do not decide, and
-checks that the answer still fits.
+Collects the recent edits and the open documents, passes the request to the scheduler where syntax trees do
+not decide, and checks that the answer still fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.proposals import EditRecord
 
-_INVOKED = 1  # the trigger kind of a user who asked; clients that send none ask by themselves
+_INVOKED = 1  # the trigger kind of a request by hand; clients that send none request automatically
 _IDENTIFIED_S = 1.0  # a document on a slow disk is left out after it
 _MAX_DOCUMENTS = 8
 _MAX_CHARS = 1_000_000  # characters of all documents of one request

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from completion_engine.next_edit.edits import LineEdit
+from completion_engine.next_edit.edits import LineEdit, common_ends
 from completion_engine.next_edit.substitutions import tokens_of
 from lsp_server.protocol.reasons import REASONS, texts
 from lsp_server.workspace.documents import Document, PositionEncoding, units_of
@@ -22,8 +22,8 @@ EXPECTED = "Expected {textDocument: {uri}, position: {line, character}}."
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """How a client asks. With `takes_other_documents` it shows edits of other open documents too, and with
-    `takes_other_files` those of files that are not open.
+    """The context of a request. A client `takes_other_documents` if it shows edits of other open documents,
+    and `takes_other_files` if it shows those of files that are not open.
     """
 
     trigger_kind: int = 0
@@ -100,15 +100,9 @@ def _with_line_end(edit: LineEdit, document: Document) -> LineEdit:
 
 def changed_span(old: str, new: str) -> tuple[int, int]:
     """Return the span of `old` that differs from `new`, in whole tokens."""
-    before, after = tokens_of(old), tokens_of(new)
-    shorter, start = min(len(before), len(after)), 0
-    while start < shorter and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    first = sum(map(len, before[:start]))
-    return first, len(old) - sum(map(len, before[len(before) - end :]))
+    before = tokens_of(old)
+    start, end = common_ends(before, tokens_of(new))
+    return sum(map(len, before[:start])), len(old) - sum(map(len, before[len(before) - end :]))
 
 
 def _position(line: int, before: str, encoding: PositionEncoding) -> dict[str, int]:
@@ -120,7 +114,7 @@ def _position(line: int, before: str, encoding: PositionEncoding) -> dict[str, i
 def edit_explanation(record: EditRecord) -> dict[str, Any]:
     """The answer to `slipstream/why` for an edit: the hunk that it repeats, and what spoke for it."""
     answer, proposal = record.answer, record.answer.proposal
-    told: dict[str, Any] = {
+    explanation: dict[str, Any] = {
         "shown": proposal is not None,
         "rule": answer.rule,
         "reason": REASONS[answer.rule] if answer.rule else "",
@@ -134,9 +128,9 @@ def edit_explanation(record: EditRecord) -> dict[str, Any]:
         "texts": texts(),
     }
     if proposal is None:
-        return told
+        return explanation
     repeats = proposal.repeats
-    return told | {
+    return explanation | {
         "old": _shown(proposal.edit.old),
         "new": _shown(proposal.edit.new),
         "line": proposal.edit.first_line,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from completion_engine.next_edit.edits import Hunk
+from completion_engine.next_edit.edits import Hunk, common_ends
 from lsp_server.workspace.documents import LineChange
 
 MAX_DOCUMENTS = 32
@@ -104,12 +104,7 @@ class EditLog:
 def trimmed(change: LineChange) -> LineChange:
     """Return a change without equal lines at its beginning and end."""
     old, new = change.old, change.new
-    shorter, start = min(len(old), len(new)), 0
-    while start < shorter and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start, end = common_ends(old, new)
     return LineChange(change.top + start, old[start : len(old) - end], new[start : len(new) - end])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.next_edit import parsing as parsing_module
-from completion_engine.next_edit.bindings import Bindings, OldName
+from completion_engine.next_edit.bindings import OldName, state_of_old_name
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.parsing import DocumentParser
 
@@ -15,7 +15,8 @@ def state(language: str, renamed: str, use: str) -> OldName:
     lines = (renamed, use)
     hunk = Hunk("a", 0, (renamed.replace("load", "fetch"),), (renamed,))
     edit = LineEdit("a", 1, (use,), (use.replace("fetch", "load"),))
-    return Bindings(DocumentParser()).old_name(EditDocument("a", "a", language, lines), edit, hunk)
+    parsed = DocumentParser().parsed(EditDocument("a", "a", language, lines))
+    return state_of_old_name(parsed, edit, hunk)
 
 
 BINDINGS = [
@@ -68,7 +69,8 @@ def test_a_name_that_is_still_bound_is_seen(language: str, renamed: str, use: st
     both = f"{renamed.replace('load', 'fetch')}\n{use}"
     edit = LineEdit("a", 1, (use,), (use.replace("fetch", "load"),))
     document = EditDocument("a", "a", language, tuple(both.split("\n")))
-    assert Bindings(DocumentParser()).old_name(document, edit, Hunk("b", 0, (), ())) is OldName.BOUND
+    parsed = DocumentParser().parsed(document)
+    assert state_of_old_name(parsed, edit, Hunk("b", 0, (), ())) is OldName.BOUND
 
 
 @pytest.mark.parametrize(
@@ -97,19 +99,19 @@ def test_nothing_is_known_of_an_edit_that_changes_more_than_one_name() -> None:
     edit = LineEdit("a", 1, ("fetch(job)",), ("load(task)",))
     document = EditDocument("a", "a", "python", ("def load(a): pass", "fetch(job)"))
     hunk = Hunk("a", 0, ("def fetch(a): pass",), ("def load(a): pass",))
-    assert Bindings(DocumentParser()).old_name(document, edit, hunk) is OldName.UNKNOWN
+    assert state_of_old_name(DocumentParser().parsed(document), edit, hunk) is OldName.UNKNOWN
 
 
 def test_a_document_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing_module, "_MAX_DOCUMENT_CHARS", 20)
+    monkeypatch.setattr(parsing_module, "_MAX_CHARS", 20)
     assert state("python", "def load(a): pass", "x = fetch(1)") is OldName.UNKNOWN
 
 
 def test_a_document_is_read_anew_once_it_changed() -> None:
-    bindings = Bindings(DocumentParser())
+    parser = DocumentParser()
     use = LineEdit("a", 1, ("fetch(1)",), ("load(1)",))
     hunk = Hunk("a", 0, ("def fetch(a): pass",), ("def load(a): pass",))
     before = EditDocument("a", "a", "python", ("def fetch(a): pass", "fetch(1)"))
     after = EditDocument("a", "a", "python", ("def load(a): pass", "fetch(1)"))
-    found = [bindings.old_name(document, use, hunk) for document in (before, after)]
+    found = [state_of_old_name(parser.parsed(document), use, hunk) for document in (before, after)]
     assert found == [OldName.BOUND, OldName.DANGLING]

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from completion_engine.next_edit import parsing as parsing_module
 from completion_engine.next_edit import proposer as proposer_module
 from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
-from completion_engine.next_edit.parsing import DocumentParser, breaks_document, breaks_syntax
+from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
 from completion_engine.next_edit.places import (
     NUM_LINES_AFTER,
     NUM_LINES_BEFORE,
@@ -85,26 +86,38 @@ def test_no_place_is_scored_once_the_time_is_over(
     assert EditProposer(target, tokenizer, threshold=0.0).propose(REQUEST).num_scored == 0
 
 
+def breaks(document: EditDocument, edit: LineEdit) -> bool:
+    parser = DocumentParser()
+    return adds_errors(parser.parsed(document), parser.parse(edited(document, edit)))
+
+
 @pytest.mark.parametrize(
-    ("new", "breaks"),
-    [("x = load(0)", False), ("x = load(0", True)],
+    ("language", "is_one"), [("python", True), ("plaintext", False)], ids=["a grammar", "none"]
 )
-def test_an_edit_that_adds_an_error_is_seen(new: str, breaks: bool) -> None:
-    assert breaks_syntax(DOCUMENT, LineEdit("a", 1, LINES[1:2], (new,))) is breaks
+def test_an_edit_that_adds_an_error_is_seen(language: str, is_one: bool) -> None:
+    document = replace(DOCUMENT, language=language)
+    assert breaks(document, LineEdit("a", 1, LINES[1:2], ("x = load(0",))) is is_one
+    assert not breaks(document, LineEdit("a", 1, LINES[1:2], ("x = load(0)",)))
 
 
 def test_an_edit_that_breaks_the_document_far_away_is_seen() -> None:
     lines = ("impl A {", *["    fn f() {}"] * 80, "}")
     document, edit = EditDocument("a", "a.rs", "rust", lines), LineEdit("a", 0, lines[:1], ())
-    assert not breaks_syntax(document, edit)
-    assert breaks_document(document, edit, DocumentParser(), DocumentParser())
-    both = LineEdit("a", 0, lines, lines[1:-1])
-    assert not breaks_document(document, both, DocumentParser(), DocumentParser())
+    assert breaks(document, edit)
+    assert not breaks(*with_lines_around(document, edit))
+    assert not breaks(document, LineEdit("a", 0, lines, lines[1:-1]))
 
 
-def test_a_language_without_a_grammar_has_no_errors() -> None:
-    document = EditDocument("a", "a.txt", "plaintext", LINES)
-    assert not breaks_syntax(document, LineEdit("a", 1, LINES[1:2], ("x = load(0",)))
+@pytest.mark.parametrize("max_chars", [1_000_000, 5_000])
+def test_an_edit_that_breaks_the_syntax_is_not_scored(
+    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, max_chars: int
+) -> None:
+    monkeypatch.setattr(parsing_module, "_MAX_CHARS", max_chars)
+    document = replace(DOCUMENT, lines=(*LINES[:3], *["pass"] * 2_000))
+    hunk = Hunk("a", 0, ("x = fetch(1)",), ("x = fetch((1)",))
+    request = EditRequest([document], [hunk])
+    answer = EditProposer(target, tokenizer, threshold=0.0).propose(request)
+    assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
 
 
 def test_more_evidence_makes_an_edit_more_likely() -> None:
@@ -141,12 +154,6 @@ def test_the_place_of_a_whole_change_comes_before_a_nearer_place_of_a_part() -> 
     part = Candidate(LineEdit("a", 1, ("y = mode",), ("y = kind",)), hunk, 1, 1)
     whole = Candidate(LineEdit("a", 9, ("z = fetch(2, mode)",), ("z = load(2, kind)",)), hunk, 1, 9)
     assert [candidate for candidate, _ in most_promising_first([part, whole])] == [whole, part]
-
-
-def test_an_edit_that_breaks_the_syntax_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:
-    hunk = Hunk("a", 0, ("x = fetch(1)",), ("x = fetch((1)",))
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(replace(REQUEST, hunks=[hunk]))
-    assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
 
 
 def test_a_prompt_shows_the_lines_around_a_place_and_the_recent_edits(tokenizer: Tokenizer) -> None:
