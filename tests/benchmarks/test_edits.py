@@ -1,4 +1,4 @@
-"""The counts of the next edit's benchmark: repetitions, right proposals, and the curve of a few asks."""
+"""The counts of the next edit's benchmark: repetitions, right proposals, and the curve of a few questions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import Hunk, LineEdit
-from tests.benchmarks.edits.asking import Ask, Scored, read
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
-from tests.benchmarks.edits.curves import by_log_odds, fit, left_out, point
+from tests.benchmarks.edits.curves import by_log_odds, point
+from tests.benchmarks.edits.fitting import by_package, fit, held_out
+from tests.benchmarks.edits.questions import Question, Scored, read
 from tests.benchmarks.edits.renames import renames_in
 
 CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
@@ -25,9 +26,11 @@ def scored(hunk: int, log_odds: float) -> Scored:
     return Scored(f"{hunk} {log_odds}", hunk, 3, evidence, restores=False, ms=1.0)
 
 
-def ask(done: int, *candidates: Scored, package: str = "p", is_last: bool = False, **repeats: int) -> Ask:
+def question(
+    done: int, *candidates: Scored, package: str = "p", is_last: bool = False, **repeats: int
+) -> Question:
     examples = {int(name[1:]): number for name, number in repeats.items()}
-    return Ask(package, "python", "a.py", done, is_last, candidates, examples)
+    return Question(package, "python", "a.py", done, is_last, candidates, examples)
 
 
 @pytest.mark.parametrize(
@@ -65,47 +68,47 @@ def test_files_of_two_releases_are_compared_line_by_line(tmp_path: Path) -> None
 
 def test_right_proposals_are_applied_and_wrong_ones_are_rejected() -> None:
     wrong = scored(-1, 9.0)
-    asks = [
-        ask(0, wrong, scored(1, 5.0), h1=1, h2=1),
-        ask(1, wrong, scored(1, 5.0), scored(2, 1.0), h2=1),
-        ask(2, wrong, scored(2, 1.0), is_last=True),
+    questions = [
+        question(0, wrong, scored(1, 5.0), h1=1, h2=1),
+        question(1, wrong, scored(1, 5.0), scored(2, 1.0), h2=1),
+        question(2, wrong, scored(2, 1.0), is_last=True),
     ]
-    low, high = (point(asks, by_log_odds, threshold) for threshold in (0.0, 4.0))
+    low, high = (point(questions, by_log_odds, threshold) for threshold in (0.0, 4.0))
     assert (low.one.num_right, low.one.num_wrong, low.one.num_found, low.one.num_hunks) == (2, 1, 2, 2)
     assert (high.one.num_right, high.one.num_wrong, high.one.num_found, high.one.num_hunks) == (1, 1, 1, 2)
     assert (low.num_last, low.num_last_proposed) == (1, 0)
 
 
 def test_a_false_proposal_after_the_last_hunk_is_counted() -> None:
-    found = point([ask(0, scored(-1, 9.0), is_last=True)], by_log_odds, 0.0)
+    found = point([question(0, scored(-1, 9.0), is_last=True)], by_log_odds, 0.0)
     assert (found.num_last, found.num_last_proposed) == (1, 1)
 
 
 def test_weights_learn_what_tells_right_from_wrong() -> None:
-    asks = [ask(n, scored(n, 6.0 + n), scored(-1, -6.0 - n)) for n in range(20)]
-    weights = fit(asks)
+    questions = [question(n, scored(n, 6.0 + n), scored(-1, -6.0 - n)) for n in range(20)]
+    weights = fit(questions)
     assert min(weights.one.log_odds, weights.more.log_odds) > 0.5
     swapped = [
         replace(each, candidates=tuple(scored(it.hunk, -it.evidence.log_odds) for it in each.candidates))
-        for each in asks
+        for each in questions
     ]
     assert fit(swapped).more.log_odds < -0.5
 
 
 def test_each_package_is_judged_by_weights_of_the_others() -> None:
     right, wrong = (
-        [ask(n, scored(hunk, 3.0), package=name) for n in range(9)] for hunk, name in ((0, "a"), (-1, "b"))
+        [question(n, scored(hunk, 3.0), package=name) for n in range(9)]
+        for hunk, name in ((0, "a"), (-1, "b"))
     )
-    found = left_out([*right, *wrong])
-    assert {name: own for name, (own, _) in found.items()} == {"a": right, "b": wrong}
-    assert found["a"][1] == fit(wrong) and found["b"][1] == fit(right)
+    found = held_out(by_package([*right, *wrong]), fit)
+    assert found == [(right, fit(wrong)), (wrong, fit(right))]
 
 
 def test_points_of_packages_are_added() -> None:
-    one = point([ask(0, scored(1, 5.0), h1=1)], by_log_odds, 0.0)
-    other = point([ask(0, scored(-1, 9.0), package="q", is_last=True)], by_log_odds, 0.0)
-    found = (one + other).as_row()
-    assert (found["precision_1"], found["recall_1"], found["proposals_1"], found["false_asks"]) == (
+    one = point([question(0, scored(1, 5.0), h1=1)], by_log_odds, 0.0)
+    other = point([question(0, scored(-1, 9.0), package="q", is_last=True)], by_log_odds, 0.0)
+    found = (one + other).as_row("both")
+    assert (found["precision_1"], found["recall_1"], found["proposals_1"], found["false_questions"]) == (
         0.5,
         1.0,
         2,
@@ -113,10 +116,10 @@ def test_points_of_packages_are_added() -> None:
     )
 
 
-def test_an_ask_is_read_as_it_was_written() -> None:
+def test_a_question_is_read_as_it_was_written() -> None:
     candidate = scored(2, 1.5)
     bound = replace(candidate, evidence=replace(candidate.evidence, old_name=OldName.BOUND, part=0.5))
-    written = ask(0, candidate, bound, h2=1)
+    written = question(0, candidate, bound, h2=1)
     found = read(json.dumps(asdict(written)))
     assert found == written
     assert found.candidates[1].evidence.old_name is OldName.BOUND

@@ -182,3 +182,10 @@ PAIRS = (
     _pair("rust", "source", "prek", ("0.5.10", "0.5.11"), ("", ""), "crates"),
     _pair("go", "source", "wandb", ("0.30.0", "0.31.0"), ("", ""), "core/internal"),
 )
+
+# The weights that are shipped were fitted on these packages.
+FITTED = frozenset(
+    pair.name
+    for pair in PAIRS
+    if pair.after.project in ("a2a_sdk", "inline_snapshot", "undici", "zizmor", "prek", "wandb")
+)
