@@ -27,7 +27,6 @@ MAX_WORK_TREES = 1_000  # below one root
 
 Layers = tuple[IgnoreLayer, ...]
 
-
 # A cache of the rules of each folder, or the reason that it is not read; valid as long as a caller keeps it.
 KnownLayers = dict[str, "Layers | SkippedFileError"]
 
@@ -84,14 +83,8 @@ class FolderRules:
 
     @property
     def outer_files(self) -> frozenset[Path]:
-        """Return the files outside of the walked folders that hold rules, or would; empty before the first
-        walk.
-        """
+        """Return the files outside of the walked folders that hold rules, or would; none before a walk."""
         return frozenset().union(*(outer.files for outer in tuple(self._outer.values())))
-
-    def is_outer_file(self, path: Path) -> bool:
-        """Return whether `path` is one of the `outer_files`."""
-        return any(path in outer.files for outer in tuple(self._outer.values()))
 
     def refresh(self) -> None:
         """Read the rules outside of the walked folders again when they are needed next."""
@@ -129,7 +122,7 @@ class FolderRules:
 
     def inside(self, path: str, above: Layers) -> Layers:
         """Return the layers of a folder that is not ignored, given those above it."""
-        layers = (*above, *self._work_tree_layers(path), *self._own_layers(self._folder, path, base=path))
+        layers = (*above, *self._work_tree_layers(path), *self._own_layers(path))
         if sum(layer.num_bytes for layer in layers) > MAX_BYTES_IN_FORCE:
             where = path or str(self._folder.root)
             raise _too_large(where, f"its ignore rules exceed {MAX_BYTES_IN_FORCE >> 10} kB")
@@ -186,11 +179,11 @@ class FolderRules:
         except RulesTooLargeError as error:
             raise _too_large(path, str(error)) from error
 
-    def _own_layers(self, folder: ConfinedFolder, path: str, *, base: str) -> Iterator[IgnoreLayer]:
+    def _own_layers(self, path: str) -> Iterator[IgnoreLayer]:
         for name in IGNORE_FILES:
             file = f"{path}/{name}" if path else name
-            if (data := self._read(folder, file)) is not None:
-                yield self._parsed(data, str(folder.root / file), base=base)
+            if (data := self._read(self._folder, file)) is not None:
+                yield self._parsed(data, str(self._folder.root / file), base=path)
 
     def _work_tree_layers(self, path: str) -> Layers:
         """Return the rules that git stores elsewhere for a work tree below the root; else none."""

@@ -181,7 +181,7 @@ class Repository:
 
     def concerns(self, path: Path) -> bool:
         """Return whether a change of `path` can change what is indexed. Reads no disk."""
-        return self.inner_path(path) is not None or self._rules.is_outer_file(path)
+        return self.inner_path(path) is not None or path in self._rules.outer_files
 
     def is_rule_file(self, path: str) -> bool:
         """Return whether a change of `path` can change which files are ignored."""

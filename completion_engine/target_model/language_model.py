@@ -38,6 +38,8 @@ _NARROW = (1, 2, 4)  # and these where a pass may run any number of rows
 class LanguageModel:
     """A target ready to run. All calls belong to one thread."""
 
+    is_row_invariant = True  # until it is tested
+
     def __init__(  # noqa: PLR0913 - what a target is made of
         self,
         decoder: Decoder,
@@ -54,29 +56,21 @@ class LanguageModel:
         Results of an earlier load that are `known` are reused, except times that were disturbed and can be
         measured better now. A known target has run no pass yet: see `rehearse`. `rank` ranks logits.
         """
-        self.decoder = decoder
-        self.rank = rank
-        self.device = device
-        self.precision = precision
-        self.capacity = capacity
+        self.decoder, self.device, self.rank = decoder, device, rank
+        self.precision, self.capacity = precision, capacity
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
-        self._row_step = decoder.row_step
         self._in_flight = InFlight(decoder.brake, mark or mark_of(device))
         wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
-        self.is_row_invariant = True
         self.is_row_invariant = (
             known.is_row_invariant if known else rows_are_invariant(self, self._prefill_rows)
         )
-        if not self.is_row_invariant:
-            self._row_step = ROWS
         self.verifies_drafts = known.verifies_drafts if known else self._drafts_are_harmless()
         self.verifies_trees = known.verifies_trees if known else self._trees_are_harmless()
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
-        self.chunks = self._chunk_rule()
-        self.widths = self._widths()
+        self.chunks, self.widths = self._chunk_rule(), self._widths()
         fits = known and known.pass_ms.keys() == set(self.widths) and (known.are_settled or not can_settle())
         self.findings = resume(self, known) if known and fits else self._measure()
         self._is_rehearsed = self.findings is not known
@@ -87,6 +81,11 @@ class LanguageModel:
     def pass_ms(self) -> dict[int, float]:
         """Milliseconds of a pass by width, as they are now."""
         return self.clock.pass_ms
+
+    @property
+    def _row_step(self) -> int:
+        """Passes run a multiple of this number of rows."""
+        return self.decoder.row_step if self.is_row_invariant else ROWS
 
     @property
     def exactness(self) -> str:

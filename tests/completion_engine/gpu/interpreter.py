@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,26 @@ def check_no_overflow(_semantic: object, left: Any, right: Any, operation: Calla
 _EXACT: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
+def made_once(make: Callable[..., Any], key_of: Callable[..., Any]) -> Callable[..., Any]:
+    """`make`, called once for each key of its arguments."""
+    made: dict[Any, Any] = {}
+
+    def made_before(*values: Any) -> Any:
+        key = key_of(*values)
+        if key not in made:
+            made[key] = make(*values)
+        return made[key]
+
+    return made_before
+
+
+def is_same_block(block: Any, other: object) -> bool:
+    """Whether two types of blocks are equal: of the same numbers and shape."""
+    if block is other or not isinstance(other, type(block)):
+        return block is other
+    return bool(block.element_ty == other.element_ty and block.shape.values == other.shape.values)
+
+
 @contextmanager
 def types_made_once() -> Iterator[None]:
     """The interpreter makes its types and shapes, and finds numpy's types, once and not for every tensor.
@@ -70,30 +91,14 @@ def types_made_once() -> Iterator[None]:
     from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
 
-    find, type_of_block = interpreter._get_np_dtype, core.block_type
-    dtypes: dict[str, np.dtype[Any]] = {}
-    blocks: dict[tuple[str, tuple[int, ...]], Any] = {}
-    shapes: dict[tuple[int, ...], Any] = {}
+    dtype_of = made_once(interpreter._get_np_dtype, lambda kind: kind.scalar.name)
+    block_of = made_once(core.block_type, lambda element, shape: (element.name, tuple(shape)))
+    shape_of = cache(lambda sizes: (tuple(map(core.constexpr, sizes)), core.constexpr(math.prod(sizes))))
     broadcast: Callable[[Any, Any, Any], Any] = TritonSemantic.broadcast_impl_value
 
-    def find_once(kind: Any) -> np.dtype[Any]:
-        name = kind.scalar.name
-        if name not in dtypes:
-            dtypes[name] = find(kind)
-        return dtypes[name]
-
-    def block_once(element: Any, shape: Sequence[int]) -> Any:
-        key = element.name, tuple(shape)
-        if key not in blocks:
-            blocks[key] = type_of_block(element, shape)
-        return blocks[key]
-
     def begin_tensor(tensor: Any, handle: Any, kind: Any) -> None:
-        shape = tuple(kind.shape.values) if kind.is_block() else ()
-        if shape not in shapes:
-            shapes[shape] = tuple(map(core.constexpr, shape)), core.constexpr(math.prod(shape))
         tensor.handle, tensor.type, tensor.dtype = handle, kind, kind.scalar
-        tensor.shape, tensor.numel = shapes[shape]
+        tensor.shape, tensor.numel = shape_of(tuple(kind.shape.values) if kind.is_block() else ())
 
     def broadcast_unless_alike(semantic: Any, left: Any, right: Any) -> Any:
         types = left.type, right.type
@@ -101,20 +106,11 @@ def types_made_once() -> Iterator[None]:
             return left, right
         return broadcast(semantic, left, right)
 
-    def is_same_block(block: Any, other: object) -> bool:
-        if block is other or not isinstance(other, core.block_type):
-            return block is other
-        return bool(block.element_ty == other.element_ty and block.shape.values == other.shape.values)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interpreter, "_get_np_dtype", find_once)
+        patch.setattr(interpreter, "_get_np_dtype", dtype_of)
+        patch.setattr(core.block_type, "with_element_ty", lambda block, kind: block_of(kind, block.shape))
         patch.setattr(
-            core.block_type, "with_element_ty", lambda block, element: block_once(element, block.shape)
-        )
-        patch.setattr(
-            interpreter.InterpreterBuilder,
-            "get_block_ty",
-            lambda _, element, shape: block_once(element, shape),
+            interpreter.InterpreterBuilder, "get_block_ty", lambda _, kind, shape: block_of(kind, shape)
         )
         patch.setattr(core.block_type, "__eq__", is_same_block)
         patch.setattr(TritonSemantic, "broadcast_impl_value", broadcast_unless_alike)
