@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from lsp_server.history.git_objects import GitObjects, TreeFile
 
@@ -111,12 +108,8 @@ def _write(path: Path, data: bytes) -> bool:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A new folder that is removed at the end of the block, and by a watching process if this one is killed.
-
-    Leftovers of an earlier run whose watcher was killed are removed first.
-    """
-    remove_abandoned(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    """A new folder that is removed at its end, or by a watching process if this one is killed."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     command = [sys.executable, "-P", "-m", "lsp_server.history.remove_after", str(folder)]
     # In a session of its own, a Ctrl+C in the terminal does not reach it.
     with subprocess.Popen(
@@ -128,20 +121,3 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             if watcher.stdin is not None:
                 watcher.stdin.close()
-
-
-def remove_abandoned(parent: Path) -> list[Path]:
-    """Remove this user's folders in `parent` whose process has ended; returns them."""
-    abandoned = [folder for folder in parent.glob(f"{PREFIX}*") if _is_abandoned(folder)]
-    for folder in abandoned:
-        shutil.rmtree(folder, ignore_errors=True)
-    return abandoned
-
-
-def _is_abandoned(folder: Path) -> bool:
-    pid = folder.name.removeprefix(PREFIX).partition("-")[0]
-    with suppress(OSError, ValueError):
-        status = folder.lstat()
-        is_ours = sys.platform == "win32" or status.st_uid == os.getuid()
-        return stat.S_ISDIR(status.st_mode) and is_ours and not psutil.pid_exists(int(pid))
-    return False

@@ -13,10 +13,8 @@ import pytest
 
 from lsp_server.history.git_objects import GitObjects
 from lsp_server.history.parent_files import (
-    PREFIX,
     FilesOnDisk,
     is_safe_path,
-    remove_abandoned,
     temporary_folder,
 )
 from tests.lsp_server.history.git_repositories import Repository
@@ -84,18 +82,3 @@ def test_the_folder_goes_when_the_process_is_killed() -> None:
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not folder.exists()
-
-
-def test_the_next_run_removes_what_ended_processes_left(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    abandoned, mine = tmp_path / f"{PREFIX}{ended.pid}-x", tmp_path / f"{PREFIX}{os.getpid()}-x"
-    kept = tmp_path / "kept"
-    for folder in (abandoned, mine, kept, tmp_path / f"{PREFIX}odd-x"):
-        folder.mkdir()
-        (folder / "file").write_text("x")
-    link = tmp_path / f"{PREFIX}{ended.pid}-link"
-    link.symlink_to(kept)
-    assert remove_abandoned(tmp_path) == [abandoned]
-    assert not abandoned.exists()
-    assert mine.exists() and (kept / "file").exists() and link.is_symlink()
