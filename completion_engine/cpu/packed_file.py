@@ -71,17 +71,9 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
         status = file.stat()
         told = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
         digest.update(repr(told).encode())
-    return _folder_of(files) / f"{digest.hexdigest()[:16]}{_SUFFIX}"
-
-
-def forget_packed(files: Sequence[Path]) -> None:
-    """Remove the packed weights of a model whose files are gone."""
-    shutil.rmtree(_folder_of(files), ignore_errors=True)
-
-
-def _folder_of(files: Sequence[Path]) -> Path:
-    place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode())
-    return Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place.hexdigest()[:16]
+    place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode()).hexdigest()[:16]
+    folder = Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place
+    return folder / f"{digest.hexdigest()[:16]}{_SUFFIX}"
 
 
 def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, PackedWeight]:

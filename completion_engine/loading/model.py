@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from completion_engine.cpu import int8_decoder
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.cpu.packed_file import forget_packed, packed_path
+from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.gpu_target import TargetWish, load_on_gpu
@@ -23,9 +23,6 @@ from completion_engine.loading.ladder import Ladder
 from completion_engine.loading.least_times import least_pass_ms
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading
 from completion_engine.loading.rungs import Rung, plan_here
-from completion_engine.models.contents import EARLIER
-from completion_engine.models.gguf_layout import read_layout
-from completion_engine.models.manifest import WEIGHTS
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
@@ -86,9 +83,6 @@ def _load_on_cpu(rung: Rung, wish: TargetWish) -> LanguageModel:
 
 def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capacity: int) -> LanguageModel:
     """Return a model with packed weights mapped from disk, and the stored findings of earlier loads."""
-    earlier = folder.with_name(EARLIER)
-    if read_layout(folder) and not earlier.exists():
-        forget_packed([earlier / WEIGHTS])
     packed = packed_path(weight_files(folder), precision.dtype, (int8_decoder, llama_family))
     decoder = Int8Decoder(family, capacity, packed)
     path = findings_path(packed, capacity)

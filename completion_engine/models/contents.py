@@ -14,7 +14,6 @@ from pathlib import Path
 
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec
 
-EARLIER = "converted"  # the folder of a copy of the weights, which earlier versions made
 _NAME = r"[A-Za-z0-9][\w.-]*"
 _FROM_HUB = re.compile(f"{_NAME}--{_NAME}")
 _FROM_FILE = re.compile(r".+-[0-9a-f]{12}")
@@ -74,7 +73,7 @@ def _bytes_of(file: Path) -> int:
 def _made_in(folder: Path) -> Iterator[Path]:
     """The folders that preparing or downloading a model makes; the folder itself if it is empty."""
     for path in _below(folder):
-        if path.is_dir() and (path.name in {"prepared", EARLIER} or path.name.startswith("work-")):
+        if path.is_dir() and (path.name == "prepared" or path.name.startswith("work-")):
             yield path
     if _is_empty(folder):
         yield folder

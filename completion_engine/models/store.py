@@ -26,7 +26,7 @@ from typing import Any
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, path_of
-from completion_engine.models.contents import EARLIER, discard, model_contents, size_of
+from completion_engine.models.contents import discard, model_contents, size_of
 from completion_engine.models.gguf_preparation import Source, prepare
 from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
@@ -188,10 +188,7 @@ class ModelStore:
 
     def _prepare(self, source: Source, folder: Path, job: Monitor) -> Path:
         with self._storage.work_folder(folder.parent) as work:
-            prepare(source, folder, work, job)
-        with suppress(OSError):  # Windows keeps what an earlier version that still runs has mapped
-            discard(folder.parent / EARLIER)
-        return folder
+            return prepare(source, folder, work, job)
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:
         """Whether the prepared folder is in order; a damaged one is removed with a message."""

@@ -67,12 +67,6 @@ def verify(model: Id) -> None:
 
 
 @app.command()
-def path(model: Id) -> None:
-    """Print the path of a model's file."""
-    write(f"{ModelStore().path(model)}\n")
-
-
-@app.command()
 def remove(model: Id) -> None:
     """Delete all that is stored of a model."""
     num_bytes = ModelStore().remove(model)

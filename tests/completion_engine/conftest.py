@@ -13,6 +13,7 @@ from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.quantised import can_quantise
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
@@ -105,13 +106,15 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             num_tokens: int = 24,
             sampler: Sampler | None = None,
             by: LanguageModel = target,
+            bias: RepositoryBias | None = None,
             device_decoder: DeviceDecoder | None = None,
         ) -> tuple[Decoding, Finish]:
             slot = slot or Slot(KVCache(by.cache_shape))
             picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            setup = DecodingSetup(by, picker, drafters, AcceptanceTable(), device_decoder=device_decoder)
+            parts = by, picker, drafters, AcceptanceTable()
+            setup = DecodingSetup(*parts, bias=bias, device_decoder=device_decoder)
             decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())
 

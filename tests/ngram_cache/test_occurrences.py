@@ -42,25 +42,13 @@ def test_every_occurrence_is_counted_under_its_path(
         assert index.holds(path)
 
 
-def test_a_path_is_held_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_held_and_counted_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     index = NgramIndex([("a", [1, 2])])
-    publish, seen = LiveParts.publish, list[tuple[bool, bool]]()
-
-    def look_before(self: LiveParts, parts: Iterable[Part], touched: Iterable[int]) -> None:
-        seen.append((index.holds("b"), "b" in index.find([1, 3], max_occurrences=10)))
-        publish(self, parts, touched)
-
-    monkeypatch.setattr(LiveParts, "publish", look_before)
-    index.update("b", [1, 3, 4])
-    assert seen == [(False, False)] and index.holds("b")
-
-
-def test_a_path_is_counted_no_sooner_than_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = NgramIndex([("a", [1, 2])])
-    publish, seen = LiveParts.publish, list[tuple[int, bool]]()
+    publish, seen = LiveParts.publish, list[tuple[bool, int, bool]]()
 
     def look() -> None:
-        seen.append((index.num_documents, "b" in index.find([1, 3], max_occurrences=10)))
+        found = "b" in index.find([1, 3], max_occurrences=10)
+        seen.append((index.holds("b"), index.num_documents, found))
 
     def look_around(self: LiveParts, parts: Iterable[Part], touched: Iterable[int]) -> None:
         look()
@@ -69,7 +57,7 @@ def test_a_path_is_counted_no_sooner_than_it_is_found(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(LiveParts, "publish", look_around)
     index.update("b", [1, 3, 4])
-    assert seen == [(1, False), (2, True)]
+    assert seen == [(False, 1, False), (True, 2, True)]
 
 
 def test_of_many_occurrences_so_many_are_looked_at() -> None:

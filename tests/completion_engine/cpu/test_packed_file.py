@@ -14,7 +14,7 @@ import torch
 
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
-from completion_engine.cpu.packed_file import Source, forget_packed, load_packed, packed_path
+from completion_engine.cpu.packed_file import Source, load_packed, packed_path
 from completion_engine.cpu.quantised import packed
 
 SIZES = {"wide": (40, 64), "narrow": (16, 100)}
@@ -164,21 +164,6 @@ def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Pat
     second = packed_path([model], torch.bfloat16, ())
     assert len({first, wide, second}) == 3
     assert len({path.parent for path in (first, wide, second)}) == 1
-
-
-def test_packed_weights_of_files_that_are_gone_are_forgotten(
-    tmp_path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packed_file, "user_cache_dir", lambda *_, **__: str(tmp_path / "cache"))
-    gone, kept = ([tmp_path / name / "model.safetensors"] for name in ("gone", "kept"))
-    for (file,) in (gone, kept):
-        file.parent.mkdir()
-        file.touch()
-        load_packed(packed_path([file], torch.float32, ()), weights.sources())
-    forget_packed(gone)
-    forget_packed([tmp_path / "never"])
-    assert not packed_path(gone, torch.float32, ()).exists()
-    assert packed_path(kept, torch.float32, ()).is_file()
 
 
 PACKING = ["packing", "grids", "language", "sums", "vectors"]

@@ -9,17 +9,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.decoding.ending import Finish, Limits, NoRules, run
-from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.ending import Finish
+from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
-from completion_engine.prompting.prompt import HealingConstraint, Prompt, Written
+from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
+from completion_engine.request import Cancellation, CompletionRequest, DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
@@ -77,25 +76,23 @@ def test_the_pick_is_the_mixtures_best(
 
 
 @pytest.fixture(scope="session")
-def write_mixed(target: LanguageModel, tokenizer: Tokenizer) -> Callable[..., tuple[Decoding, Finish]]:
-    def write(
+def write_mixed(
+    writer: Callable[..., Callable[..., tuple[Decoding, Finish]]], target: LanguageModel, tokenizer: Tokenizer
+) -> Callable[..., Decoding]:
+    write = writer(target)
+
+    def mixed(
         prompt: Sequence[int],
         bias: RepositoryBias | None,
         drafters: Sequence[object] = (),
         *,
-        slot: Slot | None = None,
-        healed: bytes = b"",
         temperature: float = 0.0,
+        **more: object,
     ) -> Decoding:
         sampler = Sampler(tokenizer.num_tokens, temperature, seed=3)
-        setup = DecodingSetup(target, sampler, drafters, AcceptanceTable(), bias=bias)  # type: ignore[arg-type]
-        slot = slot or Slot(KVCache(target.cache_shape))
-        written = Written(tokenizer, healed)
-        decoding = Decoding(setup, slot, Prompt(tuple(prompt), healed), written, CompletionStats())
-        run(decoding, NoRules(), Limits(NUM_TOKENS), Cancellation())
-        return decoding
+        return write(prompt, drafters, bias=bias, sampler=sampler, num_tokens=NUM_TOKENS, **more)[0]
 
-    return write
+    return mixed
 
 
 Write = Callable[..., Decoding]

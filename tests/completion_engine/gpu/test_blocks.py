@@ -11,6 +11,7 @@ from completion_engine.gpu.tiles import Tiles
 from completion_engine.gpu.weights import Weight, as_in_file, hold, joined
 from completion_engine.models.gguf_layout import BLOCK_SIZES
 from completion_engine.target_model.gguf_blocks import QUANTISED, QuantisedWeight, quantised
+from tests.completion_engine.gpu.test_products import check_rows_alone, product
 from tests.completion_engine.target_model.test_gguf_weights import drawn
 
 CPU = torch.device("cpu")
@@ -46,18 +47,6 @@ def test_memory_is_what_the_form_says(kind: str) -> None:
 TILES = Tiles(column_block=16, input_block=32, part_inputs=256, num_stages=2)
 
 
-def product(weight: Weight, x: Tensor) -> Tensor:
-    """The kernel's parts [num_parts, num_rows, num_outputs]."""
-    from completion_engine.gpu import launch
-
-    padded = torch.full((-(-len(x) // 128) * 128, x.shape[1]), 7.0, dtype=x.dtype, device=x.device)
-    padded[: len(x)] = x
-    size = (TILES.num_parts(weight.num_inputs), len(x), weight.num_outputs)
-    parts = torch.full(size, float("nan"), device=x.device)
-    launch.run_product(weight, TILES, padded, parts)
-    return parts
-
-
 def rows_for(weight: Weight, num_rows: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     generator = torch.Generator().manual_seed(num_rows)
     return torch.randn(num_rows, weight.num_inputs, generator=generator).to(device, dtype)
@@ -70,8 +59,8 @@ def test_a_product_has_the_bits_of_the_decoded_file(
     """With the file's numbers in the type of the rows, in steps as long as runs. Against float64 as well."""
     held = as_in_file(of_file(kind), device)
     x = rows_for(held, 9, device, dtype)
-    found = product(held, x)
-    assert torch.equal(found, product(hold(held.dense(dtype)), x))
+    found = product(held, x, TILES)
+    assert torch.equal(found, product(hold(held.dense(dtype)), x, TILES))
     wanted = x.double() @ held.dense(dtype).double().T
     assert (found.double().sum(0) - wanted).norm() < 1e-5 * wanted.norm()
 
@@ -80,19 +69,9 @@ def test_a_product_has_the_bits_of_the_decoded_file(
 def test_a_row_has_the_same_bits_beside_any_others(
     kind: str, device: torch.device, dtype: torch.dtype
 ) -> None:
-    from completion_engine.gpu import launch
-
     held = [as_in_file(of_file(kind, seed), device) for seed in (1, 2)]
     x = 0.01 * rows_for(held[0], 130, device, dtype)  # larger numbers overflow in the activation
-    padded = torch.cat([x, x[:126]])
-    together = product(held[0], x)
-    gated = torch.full((130, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
-    launch.run_gated_product(held[0], held[1], TILES, padded, gated)
-    for first, end in ((5, 6), (30, 62)):
-        assert torch.equal(product(held[0], x[first:end]), together[:, first:end])
-        alone = torch.full((end - first, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
-        launch.run_gated_product(held[0], held[1], TILES, padded[first : first + 64].contiguous(), alone)
-        assert torch.equal(alone, gated[first:end])
+    check_rows_alone(held, x, TILES)
 
 
 def test_weights_of_two_types_give_the_columns_of_one_row(device: torch.device) -> None:
@@ -108,4 +87,4 @@ def test_weights_of_two_types_give_the_columns_of_one_row(device: torch.device) 
     padded[:5] = x
     for weight, first in ((left, 0), (right, 48)):
         launch.run_product(weight, TILES, padded, parts[:, :, first : first + weight.num_outputs])
-    assert torch.equal(parts, torch.cat([product(weight, x) for weight in weights], -1))
+    assert torch.equal(parts, torch.cat([product(weight, x, TILES) for weight in weights], -1))

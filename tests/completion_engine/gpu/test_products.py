@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
@@ -20,7 +22,7 @@ def drawn(num_rows: int, num_columns: int, seed: int, device: torch.device, dtyp
     return torch.randn(num_rows, num_columns, generator=generator).to(device, dtype)
 
 
-def product(weight: Weight, x: Tensor) -> Tensor:
+def product(weight: Weight, x: Tensor, tiles: Tiles = TILES) -> Tensor:
     """The kernel's parts [num_parts, num_rows, num_outputs]; other rows fill the rows' last block."""
     from completion_engine.gpu import launch
     from completion_engine.gpu.launch import WIDE_BLOCKS
@@ -28,10 +30,24 @@ def product(weight: Weight, x: Tensor) -> Tensor:
     block = 2 * ROW_BLOCK * (WIDE_BLOCKS if len(x) > 64 else 1)
     padded = torch.full((-(-len(x) // block) * block, x.shape[1]), 7.0, dtype=x.dtype, device=x.device)
     padded[: len(x)] = x
-    size = (TILES.num_parts(weight.num_inputs), len(x), weight.num_outputs)
+    size = (tiles.num_parts(weight.num_inputs), len(x), weight.num_outputs)
     parts = torch.full(size, float("nan"), device=x.device)
-    launch.run_product(weight, TILES, padded, parts)
+    launch.run_product(weight, tiles, padded, parts)
     return parts
+
+
+def check_rows_alone(weights: Sequence[Weight], x: Tensor, tiles: Tiles) -> None:
+    """Check that rows of x [130, num_inputs] have the same bits alone, in a product and a gated one."""
+    from completion_engine.gpu import launch
+
+    together, padded = product(weights[0], x, tiles), torch.cat([x, x[:126]])
+    gated = torch.full((130, weights[0].num_outputs), float("nan"), dtype=x.dtype, device=x.device)
+    launch.run_gated_product(*weights, tiles, padded, gated)
+    for first, end in ((0, 16), (5, 6), (30, 62), (66, 130)):
+        assert torch.equal(product(weights[0], x[first:end], tiles), together[:, first:end])
+        alone = torch.full_like(gated[first:end], float("nan"))
+        launch.run_gated_product(*weights, tiles, padded[first : first + 64].contiguous(), alone)
+        assert torch.equal(alone, gated[first:end])
 
 
 @pytest.mark.parametrize("bits", KINDS)
@@ -62,18 +78,8 @@ def test_a_row_of_a_long_prompt_has_the_bits_of_a_short_pass(
     bits: Bits, device: torch.device, dtype: torch.dtype
 ) -> None:
     """Four blocks of rows read a tile of weights once; 130 rows end within the first of the next four."""
-    from completion_engine.gpu import launch
-
     weights = [hold(drawn(NUM_OUTPUTS, NUM_INPUTS, seed, device, dtype), bits) for seed in (8, 9)]
-    x = drawn(130, NUM_INPUTS, 10, device, dtype)
-    together, padded = product(weights[0], x), torch.cat([x, x[:126]])
-    gated = torch.full((130, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
-    launch.run_gated_product(*weights, TILES, padded, gated)
-    for first, end in ((0, 16), (30, 62), (66, 130)):
-        assert torch.equal(product(weights[0], x[first:end]), together[:, first:end])
-        alone = torch.full((end - first, NUM_OUTPUTS), float("nan"), dtype=dtype, device=device)
-        launch.run_gated_product(*weights, TILES, padded[first : first + 64].contiguous(), alone)
-        assert torch.equal(alone, gated[first:end])
+    check_rows_alone(weights, drawn(130, NUM_INPUTS, 10, device, dtype), TILES)
 
 
 @pytest.mark.parametrize("bits", KINDS)

@@ -96,16 +96,6 @@ def test_a_ready_model_is_neither_fetched_nor_prepared_again(store: ModelStore) 
     assert told == []
 
 
-def test_the_copy_of_an_earlier_version_is_removed_once_the_file_is_prepared(store: ModelStore) -> None:
-    earlier = store.root / "tiny" / "converted"
-    shutil.move(store.root / "tiny" / "prepared", earlier)
-    with pytest.raises(CancelledError):
-        store.ensure("tiny", should_stop=lambda: True)
-    assert earlier.is_dir()
-    store.ensure("tiny")
-    assert not earlier.exists()
-
-
 def cut_short(folder: Path) -> None:
     os.truncate(folder.parent / "tiny.gguf", 1000)
 

@@ -49,23 +49,15 @@ def test_list_marks_what_is_there(root: Path) -> None:
     assert line.split()[1:6] == ["fetched", "0.10", "GB", "0.02", "GB"]
 
 
-def test_path_prints_the_official_file(root: Path) -> None:
-    file = root / "smollm2-135m" / CATALOGUE["smollm2-135m"].file_name
-    file.parent.mkdir(parents=True)
-    file.touch()
-    assert run("path", "smollm2-135m").stdout == f"{file}\n"
-
-
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("command", ["path", "verify"])
-def test_what_is_not_there_is_said_with_what_to_do(command: str) -> None:
+def test_what_is_not_there_is_said_with_what_to_do() -> None:
     with pytest.raises(UserError) as error:
-        run(command, "smollm2-135m")
+        run("verify", "smollm2-135m")
     assert error.value.advice == "Run: slipstream models pull smollm2-135m"
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("command", ["path", "verify", "pull", "remove"])
+@pytest.mark.parametrize("command", ["verify", "pull", "remove"])
 def test_an_unknown_id_lists_what_exists(command: str) -> None:
     with pytest.raises(UserError, match="no model called 'qwen'") as error:
         run(command, "qwen")
