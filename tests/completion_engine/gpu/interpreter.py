@@ -74,7 +74,7 @@ def made_once(make: Callable[..., Any], key_of: Callable[..., Any]) -> Callable[
 
 
 def is_same_block(block: Any, other: object) -> bool:
-    """Whether two types of blocks are equal: of the same numbers and shape."""
+    """Whether two types of blocks have the same numbers and shape."""
     if block is other or not isinstance(other, type(block)):
         return block is other
     return bool(block.element_ty == other.element_ty and block.shape.values == other.shape.values)
