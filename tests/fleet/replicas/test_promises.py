@@ -114,7 +114,7 @@ def test_an_answer_begins_as_it_must_and_tells_how_likely_it_is(
 ) -> None:
     """Shares are those among what may be written, and no pattern is worth a line in a replica's log."""
     bound = HealingConstraint(load_tokenizer(served_target), b" (x.y")
-    question = CompletionQuery(prompt_tokens(FRESH + 3, 64), 16, healed=bound.bytes, weighs=True)
+    question = CompletionQuery(prompt_tokens(FRESH + 3, 64), 16, healed=bound.bytes, scores=True)
     stream = connect(team.front.client(ADA)).complete(question, MODEL, patience())
     tokens: list[int] = []
     while (chunk := stream.read(patience())) is not None:
