@@ -5,36 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from completion_engine.languages.syntax import Language, Markup, Pair, block_comment, line_comment, region
-from completion_engine.languages.texts import FRONT_MATTER
+from completion_engine.languages.syntax import (
+    Language,
+    Markup,
+    Pair,
+    block_comment,
+    code_in,
+    line_comment,
+    region,
+)
+from completion_engine.languages.texts import FRONT_MATTER, NO_DEEPER
 from completion_engine.languages.web import JSX
 
-_VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "!doctype",
-        "!DOCTYPE",
-    ]
-)
+_VOID_NAMES = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
+_VOID = frozenset({*_VOID_NAMES.split("|"), "!doctype", "!DOCTYPE"})
 _RAW = {"script": "javascript", "style": "css", "textarea": "plaintext"}
 _TAG = Pair("<", r"<(?P<tag>[A-Za-z!][\w:.-]*)", kind="tag")
 _COMMENT = block_comment("<!--", "-->")
-_OPENER = re.compile(
-    r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)[A-Za-z][\w:.-]*(?:\s[^<>]*)?(?<!/)>$"
-)
+_OPENER = re.compile(rf"<(?!(?:{_VOID_NAMES})\b)[A-Za-z][\w:.-]*(?:\s[^<>]*)?(?<!/)>$")
 
 
 def _comment(opens: str, closes: str) -> Pair:
@@ -139,7 +127,7 @@ RAZOR = replace(
     pairs=(
         _COMMENT,
         _comment(r"@\*", r"\*@"),
-        Pair("@{", r"@\{", r"\}", "bracket", "csharp", is_multiline=True),
+        code_in("@{", "}", "csharp"),
         _TAG,
     ),
 )
@@ -150,12 +138,9 @@ SMARTY = replace(
 
 
 def _indented(mark: str, opens: str, holds: str) -> Pair:
-    return region(
-        mark, rf"^(?P<indent>[ \t]*){opens}[ \t]*(?=\n)", r"^(?=[ \t]{0,<width>}\S)", holds, begins_below=True
-    )
+    return region(mark, rf"^(?P<indent>[ \t]*){opens}[ \t]*(?=\n)", NO_DEEPER, holds, begins_below=True)
 
 
-_INTERPOLATION = Pair("#{", r"#\{", r"\}", "bracket", "ruby", is_multiline=True)
 PUG = Language(
     blocks="indent",
     pairs=(
@@ -164,7 +149,7 @@ PUG = Language(
         _indented("style", r"style(?:\([^)\n]*\))?\.", "css"),
         _indented(":", r":(?P<lang>\w+)", "<lang>"),
         _indented(":", r"(?P<lang>javascript|coffee|css|scss|sass|markdown|ruby):", "<lang>"),
-        _INTERPOLATION,
+        code_in("#{", "}", "ruby"),
     ),
     brackets="()",
     word_marks="_-",

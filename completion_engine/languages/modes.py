@@ -18,7 +18,7 @@ from completion_engine.languages.marks import (
     end_with_tag,
     first_chars,
 )
-from completion_engine.languages.syntax import Language, Markup, Pair, region
+from completion_engine.languages.syntax import Language, Markup, Pair, code_in, region
 from completion_engine.languages.table import identifier_of, language_of
 
 _ATTRIBUTE = re.compile(r"""\b(lang|type)\s*=\s*["']?(?:text/|application/)?(?:x-)?([\w+.-]+)""")
@@ -26,10 +26,8 @@ _SCRIPT_TYPES = {
     "module": "javascript", "ecmascript": "javascript", "babel": "javascriptreact", "ld+json": "json",
     "importmap": "json", "speculationrules": "json", "template": "html", "handlebars-template": "handlebars",
 }  # fmt: skip
-_BRACKET = {
-    mark: Pair(mark, re.escape(mark), re.escape(end), "bracket", is_multiline=True)
-    for mark, end in ("()", "[]", "{}")
-}
+_BRACKET = {mark: code_in(mark, end) for mark, end in ("()", "[]", "{}")}
+_code_in = lru_cache(maxsize=16)(code_in)  # one pair for each language, since pairs compare by identity
 _MAX_WIDTH = 200
 _TEMPLATE_MARK = re.compile(r"\\.|\$\{|[`{}]", re.DOTALL)
 _MAX_TEMPLATES = 64  # in each other, with the braces in them
@@ -219,14 +217,9 @@ def _attribute(mark: str, inner: tuple[Pair, ...]) -> Pair:
     return Pair(mark, mark, mark, inner=inner, is_multiline=True)
 
 
-@lru_cache(maxsize=16)
-def _brace_of(holds: str) -> Pair:
-    return Pair("{", r"\{", r"\}", "bracket", holds, is_multiline=True)
-
-
 def _braces(language: Language) -> tuple[Pair, ...]:
     markup = language.markup
-    return (_brace_of(markup.braces),) if markup and markup.braces is not None else ()
+    return (_code_in("{", "}", markup.braces),) if markup and markup.braces is not None else ()
 
 
 def _add_nested_text(builder: ModeBuilder, language: Language) -> None:

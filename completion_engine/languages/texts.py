@@ -12,13 +12,14 @@ from completion_engine.languages.syntax import (
     Markup,
     Pair,
     block_comment,
+    code_in,
     line_comment,
     long_string,
     region,
     string,
 )
 
-_BELOW = r"^(?=[ \t]{0,<width>}\S)"  # a line that is indented no deeper
+NO_DEEPER = r"^(?=[ \t]{0,<width>}\S)"  # a line that is indented no deeper
 _HTML_COMMENT = block_comment("<!--", "-->")
 _TEMPLATES = (
     region("{{", r"\{\{", r"\}\}", "expression"),
@@ -63,7 +64,7 @@ MDX = replace(
         _MATH,
         region("export", r"^(?:export|import)\b(?=[ {*])", r"(?=\n[ \t]*\n)", "javascriptreact"),
         Pair("<", r"<(?P<tag>[A-Z][\w.]*)", kind="tag"),
-        Pair("{", r"\{", r"\}", "bracket", "javascriptreact", is_multiline=True),
+        code_in("{", "}", "javascriptreact"),
     ),
     markup=Markup(braces="javascriptreact"),
 )
@@ -100,7 +101,7 @@ _RST_CODE = region(
     "::",
     r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode|raw|parsed-literal)::"
     r"[ \t]*(?P<lang>[\w+#-]*)[^\n]*",
-    _BELOW,
+    NO_DEEPER,
     "<lang>",
     begins_below=True,
 )
@@ -172,7 +173,7 @@ _STEP_LANGUAGE = re.compile(
 )
 _YAML_KEY = r"^(?P<indent>[ ]*+(?:-[ ]++)*+)"
 _YAML_SCRIPT = region(
-    "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", _BELOW, "shellscript", begins_below=True
+    "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True
 )
 YAML = Language(
     blocks="indent",
@@ -187,10 +188,10 @@ YAML = Language(
         ),
         _YAML_SCRIPT,
         region(
-            "|", rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", _BELOW, "<lang>", begins_below=True
+            "|", rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", NO_DEEPER, "<lang>", begins_below=True
         ),
-        region("|", rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", _BELOW, "plaintext", begins_below=True),
-        region("|", rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", _BELOW, "shellscript", begins_below=True),
+        region("|", rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", NO_DEEPER, "plaintext", begins_below=True),
+        region("|", rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True),
         string('"', opens=_VALUE_BEFORE + '"'),
         string("'", opens=_VALUE_BEFORE + "'", escapes=("''",)),
     ),
@@ -215,7 +216,7 @@ GHERKIN = Language(
 UNKNOWN = Language(pairs=PLAIN_STRINGS, skipped=(APOSTROPHE,))
 EXPRESSION = replace(
     UNKNOWN,
-    pairs=(*PLAIN_STRINGS, Pair("{", r"\{", r"\}", "bracket", is_multiline=True)),
+    pairs=(*PLAIN_STRINGS, code_in("{", "}")),
     brackets="()[]",
 )
 

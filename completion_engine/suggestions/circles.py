@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from completion_engine.suggestions.regions import CursorRegion, Reading
-from completion_engine.suggestions.repeats import is_telling
+from completion_engine.suggestions.repeats import WORD, is_telling
 from completion_engine.suggestions.rules import Fire
 
 MAX_CYCLE_LINES = 4
@@ -25,7 +25,6 @@ _MIN_LETTERS = 8  # rows with fewer are numbers
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*\Z")
 LONG_CIRCLE = 20
 
-_WORD = re.compile(r"[^\W_]")
 _MAX_LINE_CHARS = 60  # characters before a ruler on the cursor's line
 
 
@@ -136,7 +135,7 @@ def _may_be_ruler(region: CursorRegion, text: str, end: int) -> bool:
     """Whether signs up to an offset may be a ruler: one sign, or signs on a line without words."""
     start = text.rfind("\n", 0, end) + 1
     line = text[start:end] if start else region.line_prefix[-_MAX_LINE_CHARS:] + text[:end]
-    return len(set(text[end - CIRCLE_TAIL : end])) == 1 or not _WORD.search(line)
+    return len(set(text[end - CIRCLE_TAIL : end])) == 1 or not WORD.search(line)
 
 
 def _before_circle(region: CursorRegion, reading: Reading, start: int, period: int) -> int:
@@ -149,8 +148,8 @@ def _before_circle(region: CursorRegion, reading: Reading, start: int, period: i
     comments = [e for e in reading.events if e.kind == "open" and e.entry and e.entry.is_comment]
     opened = max((event.start for event in comments if event.start <= start), default=-1)
     is_prose = opened >= 0 or region.language.is_marked
-    if is_prose and not _WORD.search(text[start : start + period]):
-        is_bare = opened >= 0 and not _WORD.search(text[opened:start])
+    if is_prose and not WORD.search(text[start : start + period]):
+        is_bare = opened >= 0 and not WORD.search(text[opened:start])
         return len(text[: opened if is_bare else start].rstrip())
     keep = _whole_lines(text, start + period)
     return keep if "\n" in text[:keep] else _before_open(reading, start, keep)

@@ -14,10 +14,9 @@ from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blank
 
 _MAX_BRACED_CHARS = 400
 _INDENTS = re.compile(r"^[ \t]", re.MULTILINE)
-_DASHES = re.compile(r"[ ]*(?:- +)+")
 _SIGN = re.compile(r"[^\w\s]|\s")
 _SEPARATORS = (",", ";", "|")
-_SYMMETRIC = "*_~`$"
+SYMMETRIC = "*_~`$"
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # rule of a makefile
 _MAX_RECIPE_LINES = 40
 MIN_ECHO_CHARS = 8
@@ -58,7 +57,7 @@ def without_doubled_brace(region: CursorRegion, text: str) -> str:
 def without_doubled_mark(region: CursorRegion, text: str) -> str:
     """Return the text without a mark of prose that the cursor is already between: `*` and then `*not**`."""
     mark = region.line_prefix[-1:]
-    is_between = mark and mark in _SYMMETRIC and region.line_suffix.startswith(mark)
+    is_between = mark and mark in SYMMETRIC and region.line_suffix.startswith(mark)
     is_doubled = is_between and region.language.is_marked and text.startswith(mark)
     return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
@@ -121,9 +120,8 @@ def _moved(text: str, indent: str, to: str) -> str:
 
 def _indent_below(region: CursorRegion, code: str) -> int:
     """Return the deepest indentation of a line after a line of code."""
-    dashes = _DASHES.match(code) if region.language.has_dashes else None
     begins_block = code.endswith(("{", "(", "[", ":")) or region.language.opener.search(code) is not None
-    return (dashes.end() if dashes else indent_width(code)) + region.indent_unit * begins_block
+    return region.item_indent(code) + region.indent_unit * begins_block
 
 
 def with_editor_indent(region: CursorRegion, text: str) -> str:

@@ -30,7 +30,6 @@ _GOES_ON = (
     r"|external|internal|view|pure|payable|virtual|override|noexcept|const|async"
 )
 _BEGINS_CODE = re.compile(rf"[ \t]*(?:(?!(?:{_GOES_ON})\b)[\w@]|- )")
-_DASHES = re.compile(r"[ ]*(?:- +)+")
 _MAX_ROUNDS = 8
 _MAX_TRIMS = 24
 _MAX_PARSED = 12  # times that a text is parsed
@@ -123,9 +122,8 @@ def _leaves_block_below(region: CursorRegion, text: str) -> bool:
     The document has a block there, or a list or value of YAML, so the line must begin it.
     """
     below = region.lines_below[:1]
-    dashes = _DASHES.match(region.line_prefix) if region.language.has_dashes else None
-    width = dashes.end() if dashes else region.indent
-    has_block = bool(below) and indent_width(below[0]) > width and _BEGINS_CODE.match(below[0])
+    is_deeper = bool(below) and indent_width(below[0]) > region.item_indent(region.line_prefix)
+    has_block = is_deeper and _BEGINS_CODE.match(below[0])
     is_code = region.inside is None and region.language.marks_blocks and not region.is_blank_line
     if not has_block or not is_code or "\n" in text:
         return False

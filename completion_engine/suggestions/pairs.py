@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 
 from completion_engine.languages.open_marks import Event, Open
-from completion_engine.languages.scanner import scan
 from completion_engine.languages.table import language_of
 from completion_engine.suggestions.closing import closed_by
 from completion_engine.suggestions.regions import CursorRegion, Reading
@@ -262,9 +261,7 @@ def _closes_below(region: CursorRegion, text: str, opened: set[int]) -> bool:
     """Return whether the suffix closes what `text` leaves open of `opened`, and all that it closes without
     `text`.
     """
-    stack = list(region.stack)
-    for _ in scan(region.document_language, text, stack, before=region.tail):
-        pass
+    stack = region.read(text).stack
     if not stack or stack[-1].start not in opened or stack[-1].pair.ends_with_line:
         return False
     here = [entry._replace(start=entry.start - len(text)) for entry in stack]

@@ -27,6 +27,7 @@ from completion_engine.text_window import (
 )
 
 _MAX_LINE_CHARS = 400
+_DASHES = re.compile(r"[ ]*(?:- +)+")
 _TOKEN = re.compile(r"</?[\w:.-]*|#?\w+|;;|\S")
 
 
@@ -201,6 +202,11 @@ class CursorRegion:
             if len(code) <= _MAX_LINE_CHARS
             else code[: _MAX_LINE_CHARS // 2] + code[-_MAX_LINE_CHARS // 2 :]
         )
+
+    def item_indent(self, line: str) -> int:
+        """Return the indentation of what a line holds, after the dashes that begin items."""
+        dashes = _DASHES.match(line) if self.language.has_dashes else None
+        return dashes.end() if dashes else indent_width(line)
 
     def line_above(self, width: int | None = None) -> str:
         """Return the nearest non-blank line above the cursor's, indented by less than `width` if that is

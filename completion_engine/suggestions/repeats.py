@@ -23,7 +23,7 @@ _BEFORE_FENCE = re.compile(r"[\s>*+/#!;%-]*(?:\d+[.)]\s*)?")
 _SPECIAL_TOKEN = re.compile(r"<\|[\w-]{2,24}\|>")
 _FENCED_ELEMENTS = frozenset({"pre", "code", "textarea", "xmp"})
 _CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
-_WORD = re.compile(r"[^\W_]")
+WORD = re.compile(r"[^\W_]")
 _PUNCTUATION = " \t.,;:!?`'\""
 _ONLY_ONCE = re.compile(
     r"^(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|end|fi|done|esac"
@@ -38,7 +38,7 @@ _NUM_LINES_BELOW = 4  # people write what stands further below once more
 def is_telling(line: str) -> bool:
     """Return whether a second copy of a line is a repeat; false for lines such as `}`, `0,` or `end`."""
     stripped = line.strip()
-    return len(stripped) >= 4 and len(_WORD.findall(stripped)) >= 3 and not _stands_once(stripped)
+    return len(stripped) >= 4 and len(WORD.findall(stripped)) >= 3 and not _stands_once(stripped)
 
 
 def _stands_once(code: str) -> bool:
@@ -60,7 +60,7 @@ def repeats(region: CursorRegion, line: str, following: str, *, is_first: bool) 
         return False
     if is_telling(line) or _stands_once(line.strip()):
         return True
-    if is_first and len(line.strip()) > len("```") and not _WORD.search(line):
+    if is_first and len(line.strip()) > len("```") and not WORD.search(line):
         return False
     return not _DATA.fullmatch(line.strip()) and not _repeats_lines(region)
 
@@ -71,7 +71,7 @@ def _repeats_lines(region: CursorRegion) -> bool:
     """
     above = [line.rstrip() for line in region.before.split("\n")[:-1] if line.strip()]
     below = [line.rstrip() for line in region.lines_below]
-    beside = above[-1:] + below[:1] if below and _WORD.search(below[0]) else []  # no rulers: they make a box
+    beside = above[-1:] + below[:1] if below and WORD.search(below[0]) else []  # no rulers: they make a box
     return any(first == second for lines in (above, below, beside) for first, second in pairwise(lines))
 
 
@@ -170,7 +170,7 @@ def _joined_lines(region: CursorRegion) -> str:
 def _repeats_head(
     region: CursorRegion, text: str, head: str, *, is_line: bool, least: int = NUM_HEAD_CHARS
 ) -> Fire | None:
-    if len(head) < least or len(set(_WORD.findall(head))) < 4:
+    if len(head) < least or len(set(WORD.findall(head))) < 4:
         return None
     start = text.find(head)
     while start >= 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from completion_engine.suggestions.cleaning import SYMMETRIC
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.rest_of_line import (
     OPENING,
@@ -20,7 +21,6 @@ from completion_engine.suggestions.rest_of_line import (
 
 _SEPARATORS = (",", ";")
 _COMMENTS = ("//", "/*", "--", "#")
-_SYMMETRIC = ("*", "_", "~", "`", "$")
 _CELL = re.compile(r"(?:\\.|[^|\\\n])*")
 _TEX_CELL = re.compile(r"(?:\\[^\\\n]|[^&\\\n])*")
 _WORD = re.compile(r"\w")
@@ -65,7 +65,7 @@ def _end_in_prose(region: CursorRegion, text: str) -> int:
     rest = region.line_suffix.lstrip()
     if not _WORD.search(rest) or "\n" in text or not (is_prose(region) or region.language.is_marked):
         return -1
-    if rest[0] in _SYMMETRIC and rest[0] in unpaired_marks(region):
+    if rest[0] in SYMMETRIC and rest[0] in unpaired_marks(region):
         return _closing_mark(text, rest[0])
     return _closing_bracket(prose_start(region), text, rest[0]) if rest[0] in OPENING else -1
 
