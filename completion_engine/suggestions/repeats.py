@@ -98,8 +98,27 @@ def repeats_next_line(region: CursorRegion, reading: Reading) -> Fire | None:
             return Fire(line.end + 1, keep, "repeats-next-line")
         if previous >= 0 and text.rstrip() == below[1].rstrip():
             return Fire(line.end + 1, previous, "repeats-next-line")
+        if fire := _goes_on_as_next_line(region, reading, index):
+            return fire
         previous = keep if len(below) > 1 and text.rstrip() == below[0].rstrip() else -1
     return None
+
+
+def _goes_on_as_next_line(region: CursorRegion, reading: Reading, index: int) -> Fire | None:
+    """Fires if a line goes on with all of the line that follows it in the document.
+
+    Code counts only if that line closes more brackets than it opens: a statement may hold any other line.
+    """
+    following, line = region.lines_below[0].strip(), reading.lines[index]
+    closes = any(following.count(closing) > following.count(mark) for mark, closing in ("()", "[]", "{}"))
+    if len(following) < LONG_LINE or not is_telling(following) or not (closes or region.language.is_text):
+        return None
+    text = region.line_text(reading, index).rstrip()
+    before = text.removesuffix(following)
+    if before == text or not before.strip() or before[-1].isalnum():
+        return None
+    keep = max(0, line.end - len(region.line_text(reading, index)) + len(before.rstrip()))
+    return Fire(line.end + 1, keep * bool(reading.text[:keep].strip(_PUNCTUATION)), "repeats-next-line")
 
 
 def copies_lines_below(region: CursorRegion, reading: Reading) -> Fire | None:

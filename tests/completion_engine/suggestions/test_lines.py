@@ -62,6 +62,27 @@ REPEATS: list[Case] = [
         "repeats-next-line",
     ),
     ("python", "x = [\n    ‸\n    1,\n    2,\n]", "0,\n    1,\n    2,\n]", "0,", "repeats-next-line"),
+    (
+        "ocaml",
+        "let f state () =\n  ‸\n   state.output_newline, state.output_spaces);;\n",
+        "(state.output, state.output_newline, state.output_spaces);;\n",
+        "(state.output,",
+        "repeats-next-line",
+    ),
+    (
+        "git-commit",
+        "Fix the key for ‸\n\nThe key was built from the path alone, so\n",
+        "empty paths. The key was built from the path alone, so\n",
+        "empty paths.",
+        "repeats-next-line",
+    ),
+    (
+        "python",
+        "‸\ncompute(first, second, third)\n",
+        "x = compute(first, second, third)\n",
+        "x = compute(first, second, third)\n",
+        "",
+    ),
     ("python", "x = [\n    ‸\n    0,\n]", "0,\n    1,\n", "0,\n    1,\n", ""),
     (
         "python",
