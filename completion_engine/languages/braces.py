@@ -205,6 +205,7 @@ SQL = replace(
     opener=NEVER,
     skipped=(),
     closers=frozenset({"END", "end"}),
+    separators=",",
 )
 LISP = Language(
     pairs=(line_comment(";"), block_comment("#|", "|#"), long_string('"')),

@@ -22,6 +22,7 @@ ERLANG = Language(
     blocks="end",
     opener=re.compile(r"(?:->|\b(?:of|begin|receive|try))$"),
     closers=frozenset({"end"}),
+    separators=",;",
 )
 PROLOG = replace(
     ERLANG,
@@ -35,6 +36,7 @@ HASKELL = Language(
     opener=re.compile(r"(?:=|->|<-|\b(?:where|do|of|let|then|else))$"),
     unfinished=re.compile(r"(?:[-+*/=<>|&.$,]|\b(?:where|do|of|let|in|then|else))$"),
     word_marks="_'",
+    separators=",",
 )
 ELM = replace(HASKELL, pairs=(*HASKELL.pairs[:2], long_string('"""'), string('"')))
 OCAML = Language(

@@ -126,6 +126,7 @@ class Language:
     line: re.Pattern[str] | None = None  # the beginning of a line in which no bracket or text is open
     label: re.Pattern[str] = NEVER  # a line up to a closing bracket that closes nothing: a shell pattern
     word_marks: str = "_"
+    separators: str = ""  # marks between two items that may not follow the last one
     has_fences: bool = False  # a line of three backticks may stand in it
     indents_with_tabs: bool = False
     has_fixed_indents: bool = False  # tabs and spaces mean different things

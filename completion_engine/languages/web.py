@@ -69,8 +69,8 @@ CSS = Language(
     word_marks="_-",
 )
 SCSS = replace(CSS, pairs=(*SLASHES, *PLAIN_STRINGS), skipped=("://",), word_marks="_-$@")
-JSON = replace(CSS, pairs=(string('"'),), unfinished=re.compile(r":$"))
-JSONC = replace(JSON, pairs=(*SLASHES, string('"')))
+JSON = replace(CSS, pairs=(string('"'),), unfinished=re.compile(r":$"), separators=",")
+JSONC = replace(JSON, pairs=(*SLASHES, string('"')), separators="")
 GRAPHQL = replace(
     C_LIKE, pairs=(line_comment("#"), TRIPLE, string('"')), leading=None, opener=NEVER, skipped=()
 )

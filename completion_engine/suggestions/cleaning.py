@@ -9,7 +9,7 @@ import re
 
 from completion_engine.languages.modes import reach_of
 from completion_engine.languages.open_marks import CLOSING, Open, text_at
-from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.suggestions.regions import CursorRegion, first_word
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
 _MAX_BRACED_CHARS = 400
@@ -255,9 +255,11 @@ def _ends_below(region: CursorRegion, entry: Open) -> bool:
     return reach_of(entry.pair, entry.tag).end_in(region.after + "\n", 0)[1] >= 0
 
 
-def without_last_comma(region: CursorRegion, text: str) -> str:
-    """Return the text without a final comma if a bracket closes below and the data format forbids it."""
-    below = region.lines_below[:1]
-    is_last = bool(below) and below[0].strip()[0] in CLOSING and not region.line_suffix.strip(')]}"')
-    is_strict = region.language_id in ("json", "jsonl") and not text_at(region.read(text).stack)
-    return text.removesuffix(",") if is_last and is_strict else text
+def without_last_separator(region: CursorRegion, text: str) -> str:
+    """Return the text without a final separator that may not stand before the closing mark below it."""
+    below, language = region.lines_below[:1], region.language
+    if not below or not text or text[-1] not in language.separators or region.line_suffix.strip(')]}"'):
+        return text
+    first = first_word(below[0], is_ended=True)
+    is_last = first in CLOSING or first in language.closers
+    return text[:-1] if is_last and not text_at(region.read(text).stack) else text

@@ -158,7 +158,7 @@ def _tidy(rules: StopRules, text: str) -> tuple[str, RuleName]:
             rule = stop.rule
             text = text[: stop.num_chars]
         text = cleaning.without_trailing_blanks(region, text)
-        text = cleaning.without_open_part(region, cleaning.without_last_comma(region, text))
+        text = cleaning.without_open_part(region, cleaning.without_last_separator(region, text))
         if text == before:
             break
     return text, rule

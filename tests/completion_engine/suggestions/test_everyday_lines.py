@@ -72,5 +72,14 @@ def test_prose_opens_no_part_that_nothing_closes() -> None:
     assert accepted("markdown", "One.\n", "\nTwo.\n", "Text:\n```bash") == "One.\nText:\nTwo.\n"
 
 
-def test_json_has_no_comma_before_a_closing_bracket() -> None:
-    assert accepted("json", '{\n  "a": ["', '"]\n}\n', 'b", "c"],') == '{\n  "a": ["b", "c"]\n}\n'
+def test_no_separator_stands_before_a_closing_mark_where_the_language_forbids_it() -> None:
+    clause = "f(X) ->\n    receive\n        {a, P} ->\n            "
+    for language, before, after, generated, shown in (
+        ("json", '{\n  "a": ["', '"]\n}\n', 'b", "c"],', 'b", "c'),
+        ("jsonc", "[\n  ", "\n]\n", "1,", "1,"),
+        ("sql", "SELECT a WHERE b IN (\n  ", "\n);\n", "1,\n  2,", "1,\n  2"),
+        ("haskell", "a = [\n  ", "\n  ]\n", "1,", "1"),
+        ("erlang", clause, "\n    end.\n", "g(P);", "g(P)"),
+        ("erlang", clause, "\n        {b, P} ->\n            h(P)\n    end.\n", "g(P);", "g(P);"),
+    ):
+        assert accepted(language, before, after, generated) == f"{before}{shown}{after}", language
