@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from completion_engine.languages.syntax import Pair
 
 CLOSING = frozenset(")]}")
+SYMMETRIC = "*_~`$"  # signs that stand on both sides of marked text
 MAX_SKIPPED = 64  # brackets that one closing bracket may close with its own
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from completion_engine.languages.modes import reach_of
-from completion_engine.languages.open_marks import CLOSING, Open, text_at
+from completion_engine.languages.open_marks import CLOSING, SYMMETRIC, Open, text_at
 from completion_engine.suggestions.regions import CursorRegion, first_word
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
@@ -16,7 +16,6 @@ _MAX_BRACED_CHARS = 400
 _INDENTS = re.compile(r"^[ \t]", re.MULTILINE)
 _SIGN = re.compile(r"[^\w\s]|\s")
 _SEPARATORS = (",", ";", "|")
-SYMMETRIC = "*_~`$"
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")  # rule of a makefile
 _MAX_RECIPE_LINES = 40
 MIN_ECHO_CHARS = 8

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from completion_engine.suggestions.cleaning import SYMMETRIC
+from completion_engine.languages.open_marks import SYMMETRIC
 from completion_engine.suggestions.regions import CursorRegion
 from completion_engine.suggestions.rest_of_line import (
     OPENING,
