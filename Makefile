@@ -32,7 +32,7 @@ INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --pip-argument=--no-comp
 COMPILE := $(BIN)/python -I -m compileall -qq -j 0 -x '/test(s|ing)/' $(VENV) || true
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 
-.PHONY: demo test check lint style types kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
+.PHONY: demo test tested check lint style types kernels fuzz mutation test-arm test-gpu test-fleet front editors llama-server bench-gpu distill-gpu
 .PHONY: lock lock-check sbom clean help release
 
 help:
@@ -42,8 +42,11 @@ demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
-test: $(VENV)/installed-test
-	@$(MAKE) --no-print-directory -j 3 editors types types-darwin types-win32 front kernels style
+# Editors are fetched while packages are installed. Types and style are checked while tests wait.
+test:
+	@$(MAKE) --no-print-directory -j 3 style tested types types-darwin types-win32
+
+tested: editors front kernels
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # Other systems run only the packages that ship.
@@ -72,10 +75,10 @@ style: $(VENV)/installed-test
 	$(BIN)/lint-imports
 
 types: $(VENV)/installed-test
-	$(BIN)/mypy
+	nice $(BIN)/mypy
 
 types-%: $(VENV)/installed-test
-	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
+	nice $(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
 
 # The model that many tests run, and what would be compiled for it by the first of them.
 kernels: $(VENV)/installed-test
@@ -107,11 +110,11 @@ test-fleet: $(VENV)/installed-test
 	SLIPSTREAM_FLEET_EDITORS=200 SLIPSTREAM_FLEET_SECONDS=60 $(BIN)/python -m pytest tests/fleet
 
 # The front of a fleet alone, which is small; replicas are set up by `make test-fleet`.
-front: $(VENV)/installed-test
+front: | $(BIN)/python
 	@tests/fleet/install/all.sh $(FLEET) $(BIN)/python haproxy
 
 # What this machine cannot have is named, and the tests that need it are skipped.
-editors: $(VENV)/installed-test
+editors: | $(BIN)/python
 	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
 
 # A real llama-server, which `python -m tests.benchmarks.keystrokes` times beside Slipstream.

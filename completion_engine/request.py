@@ -101,20 +101,6 @@ class RepositoryContext:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftScope:
-    """The sources of drafts for a document: recent completions of its scope, and its repository.
-
-    A scope is a group of documents that are drafted from each other's completions: those with the same
-    `recent`. `index` holds the document itself under the name `indexed_as`, so that lookups can exclude it.
-    """
-
-    recent: str
-    document: str
-    index: NgramIndex | None = None
-    indexed_as: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """One completion to write.
 
@@ -171,12 +157,6 @@ class CompletionRequest:
     def filters_by_confidence(self) -> bool:
         """Whether text that is too unlikely to be right is left out."""
         return self.eagerness < 1
-
-    @property
-    def draft_scope(self) -> DraftScope:
-        """The sources of drafts; a document without a `recent_scope` is a scope of its own."""
-        document = self.document
-        return DraftScope(self.recent_scope or document, document, self.index, self.indexed_as or document)
 
     def is_at(self, other: CompletionRequest) -> bool:
         """Return whether both are for the same cursor in the same text."""

@@ -13,10 +13,10 @@ from typing import Any
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.alternatives import Alternatives
 from completion_engine.decoding.background import (
+    Answered,
     BackgroundPrompt,
     BackgroundWriting,
     never_needed,
-    work_after,
 )
 from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import (
@@ -65,7 +65,8 @@ class TargetEngine:
             device_decoder_of(drafters, target, tokenizer.num_tokens, note) if may_step_on_device else None
         )
         self.preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
-        self.background: BackgroundWriting | BackgroundPrompt | None = None
+        self._background: BackgroundWriting | BackgroundPrompt | None = None
+        self._answered: Answered | None = None  # after which no background work was chosen yet
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
         self.energy = find_meter(str(target.device))
@@ -80,7 +81,7 @@ class TargetEngine:
             with self.energy.measured(lambda: decoding.stats.num_written):
                 finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
         except CancelledError:
-            self.background = BackgroundPrompt(prepared)
+            self._background = BackgroundPrompt(prepared)
             raise
         if request.shadow and not finish.is_suppressed:
             self.shadow.take(DraftedCompletion.of(request, prepared.prompt, decoding), request.shadow)
@@ -90,9 +91,16 @@ class TargetEngine:
         if request.num_candidates > 1 and not finish.is_suppressed:
             others = Alternatives(prepared, builder, decoding, finish, limits)
             completion = completion.with_alternatives(others, request.num_candidates)
-        widen = self.preparation.with_whole_prompt
-        self.background = work_after(prepared, completion, finish, rules, limits, widen)
+        self._answered = Answered(prepared, completion, finish, rules, limits)
         return completion
+
+    @property
+    def background(self) -> BackgroundWriting | BackgroundPrompt | None:
+        """The present background work. After an answer it is chosen here: no answer waits for that."""
+        if self._answered is not None:
+            self._background = self._answered.work(self.preparation.with_whole_prompt)
+            self._answered = None
+        return self._background
 
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
         """Compute the keys and values of the request's prompt."""
@@ -103,11 +111,11 @@ class TargetEngine:
     def prefetch(self, request: CompletionRequest, *, writes: bool) -> None:
         """Prepare for a request that is likely soon; `idle` does the work."""
         prepared, decoding = self._begin(request, waits=True)
-        self.background = BackgroundPrompt(prepared, decoding)
+        self._background = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
         if writes and not suppression(rules, request):
             limits = Limits.of(request, self.preparation.max_new_tokens, time.perf_counter(), 0.0)
-            self.background = BackgroundWriting(prepared, rules, limits, decoding)
+            self._background = BackgroundWriting(prepared, rules, limits, decoding)
 
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
@@ -140,8 +148,8 @@ class TargetEngine:
             goes_on = work.step(self._new_stats(), cancellation)
         if not goes_on:
             shows_all, widen = work.prepared.shows_all, self.preparation.with_whole_prompt
-            self.background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
-        return self.background is not None or self.shadow.is_waiting
+            self._background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
+        return self._background is not None or self.shadow.is_waiting
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none."""
@@ -150,7 +158,8 @@ class TargetEngine:
 
     def forget(self, document: str) -> None:
         """Release the cache of a closed document, and drop its text."""
-        if self.background is not None and self.background.prepared.request.document == document:
+        work = self.background
+        if work is not None and work.prepared.request.document == document:
             self._abandon()
         self.preparation.forget(document)
         forget_texts()
@@ -197,9 +206,9 @@ class TargetEngine:
 
     def _abandon(self) -> None:
         """Give the background work up: the drafters keep what they may of it."""
-        if self.background is not None:
-            self.background.end()
-        self.background = None
+        if self._background is not None:
+            self._background.end()
+        self._background = self._answered = None
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self.target.device), target=self.config.target)

@@ -97,31 +97,33 @@ class BackgroundWriting:
             self.decoding.end()
 
 
-def work_after(  # noqa: PLR0913 - the parts of an answer
-    prepared: PreparedRequest,
-    completion: Completion,
-    finish: Finish,
-    rules: TextRules,
-    limits: Limits,
-    widen: Widen,
-) -> BackgroundWriting | BackgroundPrompt | None:
-    """Return the work after an answer: the rest of one that was cut short, otherwise the next line.
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer with all that background work goes on from."""
 
-    If the completion was suppressed, only its prompt is computed.
-    """
-    if finish.is_suppressed:
-        return BackgroundPrompt(prepared)
-    shown = completion.text
-    is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not shown)
-    if is_unfinished or not prepared.shows_all:
-        rest = Limits(limits.max_tokens, limits.num_spare_tokens)
-        return BackgroundWriting(
-            prepared, rules, rest, widen=None if prepared.shows_all else widen, shown=shown
-        )
-    if not shown:
-        return None
-    further = Limits(completion.stats.num_tokens + _MAX_TOKENS_AFTER)
-    return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
+    prepared: PreparedRequest
+    completion: Completion
+    finish: Finish
+    rules: TextRules
+    limits: Limits
+
+    def work(self, widen: Widen) -> BackgroundWriting | BackgroundPrompt | None:
+        """Return the work after the answer: the rest of one that was cut short, otherwise the next line.
+
+        If the completion was suppressed, only its prompt is computed.
+        """
+        prepared, finish, shown = self.prepared, self.finish, self.completion.text
+        if finish.is_suppressed:
+            return BackgroundPrompt(prepared)
+        is_unfinished = finish.reason == "deadline" or (finish.reason == "unsure" and not shown)
+        if is_unfinished or not prepared.shows_all:
+            rest = Limits(self.limits.max_tokens, self.limits.num_spare_tokens)
+            widen_or_none = None if prepared.shows_all else widen
+            return BackgroundWriting(prepared, self.rules, rest, widen=widen_or_none, shown=shown)
+        if not shown:
+            return None
+        further = Limits(self.completion.stats.num_tokens + _MAX_TOKENS_AFTER)
+        return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
 
 
 class NextLine(NoRules):

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
 from completion_engine.decoding.planner import DraftPlanner, PassRows
 from completion_engine.decoding.repository_bias import RepositoryBias
-from completion_engine.decoding.reuse import PastCompletion, Slot
+from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
-from completion_engine.drafting.drafts import Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
 from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
-from completion_engine.request import CompletionStats, DraftScope
+from completion_engine.request import CompletionStats
 from completion_engine.target_model.language_model import LanguageModel
 
 
@@ -46,7 +46,8 @@ class DecodingSetup:
     @property
     def setting(self) -> Hashable:
         """The inputs of a pick besides the logits and the state of the index. Equal ones allow reuse."""
-        return (*self.sampler.setting, self.bias.source if self.bias else None)
+        picking = sampling_setting(self.sampler.temperature, self.sampler.seed)
+        return (*picking, self.bias.source if self.bias else None)
 
 
 class Decoding:
@@ -67,7 +68,9 @@ class Decoding:
         self.written, self.stats = written, stats
         self.sources: list[DraftToken | None] = []
         self.probabilities: list[TokenProbability] = []
-        self._target, self._sampler, self._cache = setup.target, setup.sampler, slot.cache
+        self._setup, self._target, self._sampler = setup, setup.target, setup.sampler
+        self._cache = slot.cache
+        self._planner: DraftPlanner | None = None  # from the first pass on
         self._chunks = self._target.chunks
         self._max_branches = self._target.max_branches if setup.drafts_trees else 1
         self._num_prompt = len(prompt.tokens)
@@ -80,10 +83,6 @@ class Decoding:
         self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
         self._path = list(prompt.tokens)
         self._reuse([*self._path, *reused.tokens])
-        drafters = setup.drafters if self._target.verifies_drafts else ()
-        self._planner = DraftPlanner(drafters, setup.table, self._sampler.num_tokens, setup.scope)
-        # The planner shares the list of the path, and sees it grow.
-        self._planner.begin(self._path, self._num_prompt, self._cache)
         self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
@@ -150,7 +149,8 @@ class Decoding:
 
     def end(self) -> None:
         """Let the drafters store the completion."""
-        self._planner.end(self.written.spell)
+        if self._planner is not None:
+            self._planner.end(self.written.spell)
 
     def prepare(self, within_ms: float = float("inf")) -> bool:
         """Cache some of the uncached tokens, limited as in `step`.
@@ -160,15 +160,6 @@ class Decoding:
         if self.num_pending > 1:
             self._prefill(self._uncached()[: self._prefill_rows(within_ms)])
         return self.num_pending > 1
-
-    def probabilities_of(self, text: str) -> list[float]:
-        """Return the probability of each token of `text` after the prompt, instead of the written tokens."""
-        healing, tokens = self.written.first_healing, self.written.tokens_of(text)
-        self._cache.rewind(min(self._cache.num_cached, self._num_prompt - 1))
-        prompt = self._path[: self._num_prompt]
-        rows = [*prompt[self._cache.num_cached :], *tokens[:-1]]
-        logits = self._target.forward(rows, self._cache, len(tokens))
-        return self._picker.probabilities_of(prompt, tokens, healing, logits)
 
     def _uncached(self) -> list[int]:
         """Return the tokens of the path that are not cached: always at least the last one."""
@@ -208,13 +199,22 @@ class Decoding:
         self._target.wait()
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
+    def _drafting(self) -> DraftPlanner:
+        """Return the planner. A completion that is reused as a whole never begins the drafters."""
+        if self._planner is None:
+            drafters = self._setup.drafters if self._target.verifies_drafts else ()
+            # The planner shares the list of the path, and sees it grow.
+            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self._path)
+            self._planner.begin(self._num_prompt, self._cache, self._setup.scope)
+        return self._planner
+
     def _draft(self, uncached: Sequence[int], within_ms: float) -> PassRows:
         """Plan the rows of the next pass: the uncached tokens, and the draft that is worth verifying."""
         begin = time.perf_counter()
         costs = self._target.costs_from(len(uncached), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
         room = max(0, min(max(costs.pass_ms), free) - len(uncached))
-        rows = self._planner.plan(uncached, costs, room, self.written.allows)
+        rows = self._drafting().plan(uncached, costs, room, self.written.allows)
         self.stats.num_drafted += len(rows.plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
@@ -246,7 +246,7 @@ class Decoding:
         written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
         self._target.keep(self._cache, rows.parents, path, [*rows.uncached, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
-        self._append(written, self._planner.learn(rows, done), probabilities)
+        self._append(written, self._drafting().learn(rows, done), probabilities)
 
     def _rewind(self) -> None:
         """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
@@ -258,11 +258,8 @@ class Decoding:
 
     def _step_on_device(self, device: DeviceSteps) -> None:
         """Run one step on the device. `device` gets drafts of the cheap drafters for later steps."""
-
-        def drafts(max_depth: int) -> list[Draft]:
-            return self._planner.cheap_drafts(max_depth, self.written.allows)
-
-        done = device.step(self._path, drafts, self.stats)
+        planner, allowed = self._drafting(), self.written.allows
+        done = device.step(self._path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats)
         self._append(done.written, done.accepted, done.probabilities)
 
     def _append(

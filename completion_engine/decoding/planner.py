@@ -1,7 +1,6 @@
-"""The drafters of one completion: asks them before each pass, chooses what to verify, lets them learn.
+"""The drafters of one completion: requests drafts before each pass, chooses what to verify, lets them learn.
 
-Drafters begin at the first planned pass, so a completion that is reused as a whole does not start them. Text
-is read only to find secrets, which drafters must not store.
+Text is read only to find secrets, which drafters must not store.
 """
 
 from __future__ import annotations
@@ -10,7 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DrafterWithMemory, DraftToken, Pass
+from completion_engine.drafting.drafts import (
+    Allowed,
+    Draft,
+    Drafter,
+    DrafterWithMemory,
+    DraftScope,
+    DraftToken,
+    Pass,
+)
 from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
     AcceptanceTable,
@@ -21,7 +28,6 @@ from completion_engine.drafting.policy import (
     learn_from_picks,
     min_probability_for,
 )
-from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.passes import Costs, pad_rows
 from ngram_cache.redaction import blank_secrets
@@ -73,27 +79,28 @@ class DraftPlanner:
     """Collects drafts for one completion, chooses what to verify, and updates the drafters."""
 
     def __init__(
-        self, drafters: Sequence[Drafter], table: AcceptanceTable, num_tokens: int, scope: DraftScope | None
+        self, drafters: Sequence[Drafter], table: AcceptanceTable, num_tokens: int, path: list[int]
     ) -> None:
-        """`num_tokens` is the size of the target's vocabulary without the padding of its logits.
+        """Follow a completion whose `path` grows.
 
-        Drafts are cut before ids beyond it: stored logits may rank a padding id.
+        `num_tokens` is the size of the target's vocabulary without the padding of its logits. Drafts are cut
+        before ids beyond it: stored logits may rank a padding id.
         """
         self._drafters, self._table, self._num_tokens = drafters, table, num_tokens
-        self._scope = scope
-        self._path: list[int] = []
+        self._path = path
         self._num_prompt = self._num_given = 0
-        self._has_begun = False
 
-    def begin(self, path: list[int], num_prompt: int, cache: KVCache) -> None:
-        """Follow a completion whose `path` begins with the prompt and grows; `cache` is the target's."""
-        self._path, self._num_prompt, self._cache = path, num_prompt, cache
+    def begin(self, num_prompt: int, cache: KVCache, scope: DraftScope | None) -> None:
+        """Begin the drafters after the prompt, the first `num_prompt` tokens; `cache` is the target's."""
+        self._num_prompt = self._num_given = num_prompt
+        for drafter in self._drafters:
+            if scope is not None and isinstance(drafter, DrafterWithMemory):
+                drafter.enter(scope)
+            drafter.begin(self._path[:num_prompt], cache)
 
     def end(self, spell: Callable[[list[int]], bytes]) -> None:
         """End the completion. Drafters with memory discard it if it seems to contain a secret."""
-        if not self._has_begun:
-            return
-        self._update_drafters()
+        self._extend_drafters()
         may_keep = _holds_no_secret(self._path, self._num_prompt, spell)
         for drafter in self._drafters:
             if may_keep or not isinstance(drafter, DrafterWithMemory):
@@ -119,7 +126,7 @@ class DraftPlanner:
 
     def cheap_drafts(self, room: int, allowed: Allowed) -> list[Draft]:
         """Return the drafts of all drafters without `step_ms`."""
-        self._update_drafters()
+        self._extend_drafters()
         cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
         return [draft for drafter in cheap for draft in self._ask(drafter, room, allowed, 0.0)]
 
@@ -132,14 +139,8 @@ class DraftPlanner:
             drafter.observe(done)
         return accepted
 
-    def _update_drafters(self) -> None:
-        """Begin the drafters at the first call; give them the tokens written since the last one."""
-        if not self._has_begun:
-            self._has_begun, self._num_given = True, self._num_prompt
-            for drafter in self._drafters:
-                if self._scope is not None and isinstance(drafter, DrafterWithMemory):
-                    drafter.enter(self._scope)
-                drafter.begin(self._path[: self._num_prompt], self._cache)
+    def _extend_drafters(self) -> None:
+        """Give the drafters the tokens that were written since the last call."""
         if new := self._path[self._num_given :]:
             self._num_given = len(self._path)
             for drafter in self._drafters:

@@ -15,7 +15,7 @@ from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot, SlotPool
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.drafts import Drafter, DrafterWithMemory
+from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
@@ -163,8 +163,16 @@ class RequestPreparation:
             self._device_decoder,
             RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
             scores=request.filters_by_confidence,
-            scope=request.draft_scope,
+            scope=_draft_scope(request),
         )
+
+
+def _draft_scope(request: CompletionRequest) -> DraftScope:
+    """Return the sources of drafts; a document without a `recent_scope` is a scope of its own."""
+    document = request.document
+    return DraftScope(
+        request.recent_scope or document, document, request.index, request.indexed_as or document
+    )
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:

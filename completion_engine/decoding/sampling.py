@@ -24,11 +24,9 @@ from torch import Tensor
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, RepositoryBias
-from completion_engine.decoding.reuse import sampling_setting
 from completion_engine.drafting.tree import child_rows
 from completion_engine.probability import NUM_RANKED, RankedRow, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
-from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.ranking import Rank, first_largest, lowest_best, rank_rows
 
 
@@ -39,11 +37,6 @@ class Sampler:
     num_tokens: int
     temperature: float = 0.0
     seed: int = 0
-
-    @property
-    def setting(self) -> tuple[float, int]:
-        """The inputs of a pick besides the logits."""
-        return sampling_setting(self.temperature, self.seed)
 
     def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
         """Return one token for each row of `logits` [num_rows, vocab_size]; `positions` are those of the
@@ -163,38 +156,6 @@ class Picker:
         if logits.device.type == "cpu" and self.rank is rank_rows:
             return lambda row: _likeliest(logits[row, :num_tokens])
         return self.rank(logits, num_tokens).__getitem__
-
-    def probabilities_of(
-        self, path: Sequence[int], tokens: Sequence[int], healing: HealingConstraint, logits: Tensor
-    ) -> list[float]:
-        """Return the probability of each of `tokens` after `path`, among the tokens that `healing` allows.
-
-        `logits` [num_tokens, vocab_size] are those after the last token of `path` and after all of `tokens`
-        but the last. The last probability includes tokens that spell the last token and a line end.
-        """
-        ranked = self._ranked(logits)
-        context = list(path[-NUM_LOOKED_UP:])
-        found: list[float] = []
-        for row, token in enumerate(tokens):
-            scored = score(logits[row], ranked(row), token, healing, self.bias, context)
-            counted = [token] if row + 1 < len(tokens) else _with_line_end(token, healing.tokenizer)
-            found.append(sum(_value_of(one, scored, logits[row]) for one in counted))
-            context.append(token)
-            healing = healing.after(token)
-        return found
-
-
-def _with_line_end(token: int, tokenizer: Tokenizer) -> list[int]:
-    """Return `token`, and the tokens that spell the same followed by a line end."""
-    spelt = tokenizer.spell([token])
-    longer = tokenizer.tokens_towards(spelt) if spelt else []
-    return [token, *(other for other in longer if tokenizer.spell([other]).startswith(spelt + b"\n"))]
-
-
-def _value_of(token: int, scored: RankedRow, logits: Tensor) -> float:
-    """Return the probability of a token that healing allows; `logits` [vocab_size] as for `score`."""
-    logit = scored.logits[token] if token in scored.logits else float(logits[token])
-    return math.exp(min(0.0, logit - scored.log_sum))
 
 
 def score(  # noqa: PLR0913 - what a pick depends on

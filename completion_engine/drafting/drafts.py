@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import KVCache
+from ngram_cache import NgramIndex
 
 Allowed = Callable[[int], bool]
 
@@ -104,6 +104,20 @@ class Drafter:
 
     def end(self) -> None:
         """End the completion, and store what later completions may be drafted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftScope:
+    """The sources of drafts for a document: recent completions of its scope, and its repository.
+
+    A scope is a group of documents that are drafted from each other's completions: those with the same
+    `recent`. `index` holds the document itself under the name `indexed_as`, so that lookups can exclude it.
+    """
+
+    recent: str
+    document: str
+    index: NgramIndex | None = None
+    indexed_as: str = ""
 
 
 class DrafterWithMemory(Drafter, ABC):

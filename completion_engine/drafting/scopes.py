@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from completion_engine.drafting.drafts import DrafterWithMemory
-from completion_engine.request import DraftScope
+from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import TokenBuffer
 

@@ -16,6 +16,7 @@ from completion_engine.languages.open_marks import (
     MAX_SKIPPED,
     Event,
     Open,
+    OpenParts,
     Stack,
     close_bracket,
     cut_stack,
@@ -23,7 +24,6 @@ from completion_engine.languages.open_marks import (
     language_at,
     text_at,
 )
-from completion_engine.languages.parts import OpenParts
 from completion_engine.languages.syntax import Markup, Pair
 from completion_engine.languages.table import identifier_of, language_of
 

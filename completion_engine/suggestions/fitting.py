@@ -79,9 +79,10 @@ def _without_broken_end(rules: StopRules, text: str) -> str:
     A parser decides, if there is one and it found no error before. Otherwise, nothing may be left open. The
     text is kept if that leaves none of its lines, because a parser may know less than a person.
     """
-    region, syntax = rules.region, rules.syntax
+    region = rules.region
     if "\n" not in text or region.line_suffix.strip() or _leaves_part(region, text):
         return text
+    syntax = rules.syntax
     shorter = text if syntax.has_error("", to_next_line=True) is False else ""
     for _ in range(_MAX_PARSED):
         if not shorter or (has_error := syntax.has_error(shorter, to_next_line=True)) is None:

@@ -70,6 +70,11 @@ class Scheduler:
         """The engine's present state."""
         return self._engine.status if self._engine is not None else EngineStatus()
 
+    @property
+    def _refusal(self) -> str:
+        """The rule by which requests are refused now; empty if they are accepted."""
+        return self._engine.refusal if self._engine is not None else EngineStatus().refusal
+
     def use(self, settings: Settings) -> None:
         """Use the engine for these settings; if it is another one, cancel pending requests."""
         if (key := engine_key(settings)) != self._key:
@@ -99,7 +104,7 @@ class Scheduler:
             raise SupersededError
         self._newest_turn = turn
         self._supersede()
-        refusal = self._engine.refusal if self._engine is not None else EngineStatus().refusal
+        refusal = self._refusal
         if self._engine is None or refusal:
             return empty(refusal)
         future: asyncio.Future[Completion] = self._loop.create_future()
@@ -129,7 +134,7 @@ class Scheduler:
         Raises SupersededError if a newer request came or a document changed.
         """
         self.supersede_edit()
-        refusal = self._engine.refusal if self._engine is not None else EngineStatus().refusal
+        refusal = self._refusal
         if self._engine is None or refusal:
             return EditAnswer(rule=refusal)
         future: asyncio.Future[EditAnswer] = self._loop.create_future()

@@ -95,7 +95,7 @@ async def _read(server: SlipstreamServer, folder: Path) -> None:
     for outer, (outer_values, _) in around.items():
         session.configuration.set_repository(outer, outer_values)
     problems += session.configuration.set_repository(folder, values)
-    server.show_of_file(folder / settings_file.REPOSITORY_FILE, problems)
+    server.messages.show_of_file(folder / settings_file.REPOSITORY_FILE, problems)
     if leads_elsewhere:
         server.open_files.relocate()
 

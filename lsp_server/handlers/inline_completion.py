@@ -12,17 +12,17 @@ from typing import Literal
 
 from lsprotocol import types
 
-from completion_engine.request import Completion, CompletionRequest, CompletionSegment
-from completion_engine.text_window import TextWindow
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Surroundings
+from completion_engine.text_window import TextWindow, without_surrogates
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.server import SlipstreamServer
-from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, encodable, plain_newlines
+from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
 from lsp_server.workspace.measurements import Answered
+from lsp_server.workspace.offers import CompletionRecord, Offer, fitted
 from lsp_server.workspace.prefetch import ContextWish, cursor_after
-from lsp_server.workspace.session import CompletionRecord, Offer
 from lsp_server.workspace.settings import Settings
 
 # The editor while the user types, the user or the editor where a client does not say, the user for certain.
@@ -100,7 +100,9 @@ async def suggest(
         return ()  # it was closed meanwhile
     settings = session.settings_for(uri)
     if rule := session.refusal(uri, snapshot.language, is_invoked=asked != "by typing"):
-        _remember(server, [CompletionRecord(session.next_id(), snapshot, empty(rule), is_triggered=False)])
+        _remember(
+            server, [CompletionRecord(session.offers.next_id(), snapshot, empty(rule), is_triggered=False)]
+        )
         return ()
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     request = _as_asked(request, asked, settings)
@@ -121,22 +123,31 @@ def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings
     several, unfiltered.
     """
     if asked == "by typing":
-        return replace(request, suppressed_in=settings.silent_in)
+        return replace(request, suppressed_in=suppressed_in(settings))
     if asked == "to choose":
         return replace(request, num_candidates=settings.candidates, eagerness=1.0)
     return request
+
+
+def suppressed_in(settings: Settings) -> frozenset[Surroundings]:
+    """Return the kinds of text around the cursor in which nothing is suggested automatically."""
+    wanted: dict[Surroundings, bool] = {
+        "comment": settings.suggest_in_comments,
+        "string": settings.suggest_in_strings,
+    }
+    return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
 async def _complete(
     server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest, turn: int
 ) -> Completion:
     """Return the engine's completion. Raises as `suggest`, after noting a superseded request."""
-    session = server.session
     try:
         return await server.scheduler.complete(request, turn)
     except SupersededError:
-        session.remember(
-            CompletionRecord(session.next_id(), snapshot, empty("superseded"), outcome="superseded")
+        offers = server.session.offers
+        offers.remember(
+            CompletionRecord(offers.next_id(), snapshot, empty("superseded"), outcome="superseded")
         )
         raise
 
@@ -171,7 +182,7 @@ def prefetch(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: b
     may_leave = server.leave_rules.known(location, settings.index.exclude) if settings.remote.url else False
     if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
         request = request_for(server, snapshot, settings)
-        request = replace(request, suppressed_in=settings.silent_in, may_leave=may_leave)
+        request = replace(request, suppressed_in=suppressed_in(settings), may_leave=may_leave)
         server.scheduler.prefetch(request, writes=writes)
         _want_context(server, snapshot, request)
 
@@ -231,7 +242,7 @@ def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSna
         return ""
     typed = document.content(snapshot.line)[start[1] : snapshot.column]
     rest = selected.text.removeprefix(typed) if selected.text.startswith(typed) else ""
-    return encodable(plain_newlines(rest))
+    return without_surrogates(plain_newlines(rest))
 
 
 def _after(ahead: str, completion: Completion) -> Completion:
@@ -251,8 +262,8 @@ def _offers(
     records: list[CompletionRecord] = []
     for rank, candidate in enumerate((completion, *completion.alternatives)):
         whole = _after(ahead, replace(candidate, alternatives=()))
-        record = CompletionRecord(session.next_id(), snapshot, whole, rank=rank)
-        offer = session.offer(record.id, snapshot, whole)
+        record = CompletionRecord(session.offers.next_id(), snapshot, whole, rank=rank)
+        offer = fitted(session.documents.get(snapshot.uri), record.id, snapshot, whole)
         if offer is not None:
             record = replace(record, text=offer.text)
             offers.setdefault(offer.text, offer)
@@ -266,7 +277,7 @@ def _offers(
 def _remember(server: SlipstreamServer, records: list[CompletionRecord]) -> None:
     """Remember the candidates of one request, best first, and count the request."""
     for record in records:
-        server.session.remember(record)
+        server.session.offers.remember(record)
     best, measurements = records[0], server.session.measurements
     if best.completion.stats.device:
         measurements.add_completion(best.completion.stats)

@@ -14,7 +14,7 @@ from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
-from lsp_server.workspace.session import CompletionRecord
+from lsp_server.workspace.offers import CompletionRecord
 
 _EXPECTED = "Expected {id} or {textDocument: {uri}, position: {line, character}}."
 
@@ -27,7 +27,7 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     if isinstance(params, dict) and isinstance(record_id := params.get("id"), str):
         if (edit_record := server.session.proposals.record(record_id)) is not None:
             return edit_explanation(edit_record)
-        record = server.session.record(record_id)
+        record = server.session.offers.record(record_id)
         return _explained(server, record) if record else lsp_conversion.unknown("unknown-suggestion")
     return await _why_at(server, *_parse(params))
 
@@ -38,13 +38,13 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
         return lsp_conversion.unknown(
             "document-too-large" if uri in server.session.too_large else "unknown-document"
         )
-    record = server.session.last_record_at(snapshot)
+    record = server.session.offers.last_at(snapshot)
     if record is None or record.outcome == "superseded":
         try:
             await suggest(server, uri, place, "by typing")
         except SupersededError:
             raise asyncio.CancelledError from None
-        record = server.session.last_record_at(snapshot)
+        record = server.session.offers.last_at(snapshot)
     return _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
 
 

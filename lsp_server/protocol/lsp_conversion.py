@@ -14,7 +14,7 @@ from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
 from lsp_server.workspace.folder_worker import FolderReport
 from lsp_server.workspace.measurements import percent
-from lsp_server.workspace.session import CompletionRecord, Offer
+from lsp_server.workspace.offers import CompletionRecord, Offer
 
 ACCEPTED_COMMAND = "slipstream.accepted"
 

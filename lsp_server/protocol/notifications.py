@@ -11,6 +11,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -38,7 +39,6 @@ class _File:
     """The last state of one file, what is wrong with it, and the end of the pause after it was shown."""
 
     problems: Sequence[str] = ()
-    kind: MessageType = MessageType.Warning
     timer: asyncio.TimerHandle | None = None
 
 
@@ -48,7 +48,7 @@ class Messages:
     def __init__(self, show: Callable[[MessageType, str], None]) -> None:
         self._send = show
         self._shown: dict[str, None] = {}
-        self._files: dict[str, _File] = {}
+        self._files: dict[Path, _File] = {}
         self._has_stopped = False
 
     def is_new(self, sentence: str) -> bool:
@@ -65,12 +65,12 @@ class Messages:
         for sentence in filter(self.is_new, () if self._has_stopped else sentences):
             self._send(kind, sentence)
 
-    def show_of_file(self, path: str, problems: Sequence[str], kind: MessageType) -> None:
-        """Show what is new of all that is wrong with a file now; in a pause, of its last state then."""
+    def show_of_file(self, path: Path, problems: Sequence[str]) -> None:
+        """Warn of what is new of all that is wrong with a file now; in a pause, of its last state then."""
         if self._has_stopped:
             return
         file = self._files.setdefault(path, _File())
-        file.problems, file.kind = problems, kind
+        file.problems = problems
         if file.timer is None:
             self._flush(file)
 
@@ -85,7 +85,7 @@ class Messages:
     def _flush(self, file: _File) -> None:
         file.timer = None
         if any(problem not in self._shown for problem in file.problems):
-            self.show(file.problems, file.kind)
+            self.show(file.problems, MessageType.Warning)
             file.timer = asyncio.get_running_loop().call_later(PAUSE_S, self._flush, file)
 
 

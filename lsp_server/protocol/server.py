@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -139,7 +138,7 @@ class SlipstreamServer(LanguageServer):
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
-        self.open_files = OpenFiles(self.session, self.indexes, self.show_of_file, self._on_file)
+        self.open_files = OpenFiles(self.session, self.indexes, self.messages.show_of_file, self._on_file)
         self.contexts = ContextJobs(self._from_thread(self._on_context))
         self.scheduler = Scheduler(
             self.session.measurements,
@@ -209,10 +208,6 @@ class SlipstreamServer(LanguageServer):
     def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
         """Show each sentence to the user, once in this server's life."""
         self.messages.show(problems, kind)
-
-    def show_of_file(self, path: Path, problems: Sequence[str]) -> None:
-        """Show the user what is wrong with a folder's settings file, if that is news."""
-        self.messages.show_of_file(str(path), problems, types.MessageType.Warning)
 
     def _show(self, kind: types.MessageType, sentence: str) -> None:
         logger.warning("%s", sentence)

@@ -5,32 +5,26 @@ The text is as the client has it, line ends included. Only snapshots leave the e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from completion_engine.text_window import without_surrogates
+from lsp_server.workspace.lines import contents_of, ends_with_crlf, is_long, num_chars_in, paired, split_lines
 
 MAX_PREFIX_CHARS = 64_000
 MAX_SUFFIX_CHARS = 16_000
 
-# A larger document, or one with a longer line, gets no suggestions: a keystroke would cost too much.
+# A larger document, or one with a long line, gets no suggestions: a keystroke would cost too much.
 MAX_DOCUMENT_CHARS = 4 * 1024 * 1024
-MAX_LINE_CHARS = 128 * 1024
 
 # The text of a much larger document is dropped until the client sends it whole again.
 MAX_KEPT_CHARS = 16 * 1024 * 1024
-
-# Lines are split in parts of this size: one library call holds the interpreter for the whole of its text.
-PIECE_CHARS = 64 * 1024
 
 # The cost of a line besides its characters.
 CHARS_OF_LINE = 64
 
 # The first line of a bounded prefix is a multiple of this, so that it stays while the user types.
 PREFIX_STEP_LINES = 64
-
-# Possessive: with backtracking, a long last line without an end would be read three times.
-_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 LineColumn = tuple[int, int]
 PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
@@ -112,9 +106,9 @@ class Document:
         """Replace the whole content by `text`."""
         self.is_lost = False
         self.lines = split_lines(paired(text)) if len(text) <= MAX_KEPT_CHARS else [text]
-        self.num_chars = sum(map(_length, self.lines))
-        self.num_crlf = sum(map(_ends_with_crlf, self.lines))
-        self.num_long_lines = sum(map(_is_long, self.lines))
+        self.num_chars = sum(map(num_chars_in, self.lines))
+        self.num_crlf = sum(map(ends_with_crlf, self.lines))
+        self.num_long_lines = sum(map(is_long, self.lines))
         self._settle()
 
     @property
@@ -132,7 +126,8 @@ class Document:
         left = self.lines[start[0]][: start[1]]
         right = self.lines[end[0]][end[1] :]
         top, bottom = start[0], end[0] + 1
-        if start[0] == end[0] and "\n" not in edit.text and "\r" not in edit.text:
+        may_join_above = not (left or edit.text) and right.startswith("\n")
+        if start[0] == end[0] and not may_join_above and "\n" not in edit.text and "\r" not in edit.text:
             # A long line is not searched for line ends if the typed text contains none.
             middle = paired(f"{left[-1:]}{edit.text}{right[:1]}")
             return self._splice(top, bottom, [f"{left[:-1]}{middle}{right[1:]}"])
@@ -161,12 +156,12 @@ class Document:
     def _splice(self, top: int, bottom: int, chunk: list[str]) -> LineChange:
         """Replace the lines from `top` to before `bottom` by those of `chunk`; return the change."""
         old = self.lines[top:bottom]
-        self.num_chars += sum(map(_length, chunk)) - sum(map(_length, old))
-        self.num_crlf += sum(map(_ends_with_crlf, chunk)) - sum(map(_ends_with_crlf, old))
-        self.num_long_lines += sum(map(_is_long, chunk)) - sum(map(_is_long, old))
+        self.num_chars += sum(map(num_chars_in, chunk)) - sum(map(num_chars_in, old))
+        self.num_crlf += sum(map(ends_with_crlf, chunk)) - sum(map(ends_with_crlf, old))
+        self.num_long_lines += sum(map(is_long, chunk)) - sum(map(is_long, old))
         self.lines[top:bottom] = chunk
         self._settle()
-        return LineChange(top, _contents(old), _contents(chunk))
+        return LineChange(top, contents_of(old), contents_of(chunk))
 
     def copy(self) -> Document:
         """Return a copy that can be changed independently."""
@@ -188,7 +183,7 @@ class Document:
 
     def contents(self) -> tuple[str, ...]:
         """Return all lines without their ends."""
-        return _contents(self.lines)
+        return contents_of(self.lines)
 
     def snapshot(self, line: int, column: int) -> DocumentSnapshot:
         """Return a frozen copy of the text around an existing position."""
@@ -207,9 +202,9 @@ class Document:
         """Assert the invariants that hold between edits."""
         assert self.lines  # noqa: S101  # the method exists to assert
         assert self.lines == split_lines("".join(self.lines))  # noqa: S101  # as above
-        assert self.num_chars == sum(map(_length, self.lines))  # noqa: S101  # as above
-        assert self.num_crlf == sum(map(_ends_with_crlf, self.lines))  # noqa: S101  # as above
-        assert self.num_long_lines == sum(map(_is_long, self.lines))  # noqa: S101  # as above
+        assert self.num_chars == sum(map(num_chars_in, self.lines))  # noqa: S101  # as above
+        assert self.num_crlf == sum(map(ends_with_crlf, self.lines))  # noqa: S101  # as above
+        assert self.num_long_lines == sum(map(is_long, self.lines))  # noqa: S101  # as above
 
     def _settle(self) -> None:
         """Drop the text if it is far too large, and find the most frequent line end."""
@@ -224,7 +219,7 @@ class Document:
         """
         num_ends = len(self.lines) - 1
         if num_ends:
-            is_first = 2 * self.num_crlf == num_ends and _ends_with_crlf(self.lines[0])
+            is_first = 2 * self.num_crlf == num_ends and ends_with_crlf(self.lines[0])
             self.newline = "\r\n" if 2 * self.num_crlf > num_ends or is_first else "\n"
 
     def _prefix(self, line: int, column: int) -> str:
@@ -235,7 +230,7 @@ class Document:
         stepped = -(-first // PREFIX_STEP_LINES) * PREFIX_STEP_LINES
         first = stepped if stepped < line else first
         text = "".join(self.lines[first:line]) + self.lines[line][max(0, column - MAX_PREFIX_CHARS) : column]
-        return encodable(plain_newlines(text))
+        return without_surrogates(plain_newlines(text))
 
     def _suffix(self, line: int, column: int) -> str:
         parts = [self.lines[line][column : column + MAX_SUFFIX_CHARS]]
@@ -245,30 +240,7 @@ class Document:
                 break
             parts.append(following)
             num_chars += len(following)
-        return encodable(plain_newlines("".join(parts)))
-
-
-def _contents(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line.rstrip("\r\n") for line in lines)
-
-
-def split_lines(text: str) -> list[str]:
-    """Return the lines of `text` with their ends; the last one, without an end, may be empty."""
-    lines: list[str] = []
-    for piece in _pieces(text):
-        lines += _LINE.findall(piece)
-    if not lines or lines[-1][-1] in "\r\n":
-        lines.append("")
-    return lines
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Split `text` into parts that each end after a line feed, except the last one."""
-    start = 0
-    while len(text) - start > PIECE_CHARS and (end := text.find("\n", start + PIECE_CHARS)) >= 0:
-        yield text[start : end + 1]
-        start = end + 1
-    yield text[start:]
+        return without_surrogates(plain_newlines("".join(parts)))
 
 
 def plain_newlines(text: str) -> str:
@@ -282,19 +254,6 @@ def typed_word(before: str) -> str:
     while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
         start -= 1
     return before[start:]
-
-
-def _length(line: str) -> int:
-    """Characters of a line, its end counted as one."""
-    return len(line) - _ends_with_crlf(line)
-
-
-def _is_long(line: str) -> bool:
-    return len(line) > MAX_LINE_CHARS
-
-
-def _ends_with_crlf(line: str) -> bool:
-    return line.endswith("\r\n")
 
 
 def index_of(line: str, num_units: int, encoding: PositionEncoding) -> int:
@@ -326,24 +285,6 @@ def units_of(text: str, encoding: PositionEncoding) -> int:
     if encoding == "utf-8":
         return len(text.encode("utf-8", "surrogatepass"))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def paired(text: str) -> str:
-    """Join adjacent halves of a surrogate pair in `text` to one character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    return text
-
-
-def encodable(text: str) -> str:
-    """`text` with lone surrogates replaced one for one, so that it can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
-    return text
 
 
 def _is_low(data: bytes, unit: int) -> bool:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from completion_engine.text_window import without_surrogates
 from lsp_server.sharing.supervision import SupervisedThread
-from lsp_server.workspace.documents import encodable, plain_newlines
+from lsp_server.workspace.documents import plain_newlines
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
@@ -293,7 +294,7 @@ class FolderWorker:
             indexer.drop_overlay(path)
             return
         try:
-            indexer.set_overlay(path, encodable(plain_newlines("".join(lines))))
+            indexer.set_overlay(path, without_surrogates(plain_newlines("".join(lines))))
         except StoppedError:
             self._shown[path] = lines  # to the index that is built next
         except BaseException:

@@ -295,7 +295,5 @@ def _path_in(parts: SplitResult, host: str, *, is_windows: bool) -> str:
 
 def _whole_path(uri: str) -> str:
     """The path of a URI of any scheme, decoded; the whole URI if it cannot be parsed."""
-    try:
-        return unquote(urlsplit(uri).path).replace("\\", "/")
-    except ValueError:
-        return uri
+    parts = _parsed(uri)
+    return uri if parts is _NOTHING else unquote(parts.path).replace("\\", "/")

@@ -26,6 +26,8 @@ from ngram_cache.real_paths import real_path
 
 # Links and settings files may change at any time: a result is valid for this time.
 VALID_S = 2.0
+# Most answers are given by then.
+LOOK_AGAIN_S = 0.05
 
 MAX_CONFIGURED = 16
 MAX_FOUND = 256
@@ -86,18 +88,25 @@ class OpenFiles:
             self._looking[path] = asyncio.get_running_loop().create_task(self._look(path))
 
     async def identified(self, uri: str) -> None:
-        """Wait until it is known which file a document is, and whether that may still be believed; and until
-        the folders around it are read, unless that takes long.
+        """Wait until it is known which file a document is, and until the folders around it are read, unless
+        that takes long.
 
-        While nothing may leave, an answer that is a little old will do: the next request has the new one.
+        If text may leave this machine, that knowledge is not older than `VALID_S`. Otherwise the disk is read
+        again after the answer, for the next request.
         """
         session = self._session
-        self.identify(uri, is_urgent=False)
-        path = session.location_of(uri).stands_for
-        is_needed = uri in session.unidentified or session.settings_for(uri).remote.url
-        if path is not None and is_needed and (looking := self._looking.get(path)) is not None:
-            await asyncio.shield(looking)
+        if uri in session.unidentified or session.settings_for(uri).remote.url:
+            self.identify(uri, is_urgent=False)
+            path = session.location_of(uri).stands_for
+            if path is not None and (looking := self._looking.get(path)) is not None:
+                await asyncio.shield(looking)
+        else:
+            asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._look_again, uri)
         await session.folders.until_read(session.location_of(uri).rule_folders)
+
+    def _look_again(self, uri: str) -> None:
+        if self._session.follows(uri):
+            self.identify(uri, is_urgent=False)
 
     def forget(self, location: DocumentLocation) -> None:
         """Drop a closed document; settings files that applied to it alone are of no more interest."""

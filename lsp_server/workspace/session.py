@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from completion_engine.request import Completion
 from lsp_server.workspace.documents import (
     CHARS_OF_LINE,
     Document,
     DocumentSnapshot,
     LineColumn,
     PositionEncoding,
-    index_of,
-    plain_newlines,
     typed_word,
 )
 from lsp_server.workspace.edit_log import EditLog
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, WorkspaceFolders, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
+from lsp_server.workspace.offers import RecentOffers
 from lsp_server.workspace.proposals import Proposals
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.settings_layers import Configuration
-
-NUM_RECORDS = 64
 
 # The most text that a client may have the server hold, in characters; each line and document counts for some
 # more.
@@ -34,43 +29,6 @@ CHARS_OF_DOCUMENT = 4096
 
 # The most text of unserved documents that is kept, for when they can be served.
 MAX_WAITING_CHARS = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionRecord:
-    """A requested completion: its cursor position and its result.
-
-    `text` is what was returned; `outcome` is the event that prevented it, if any. `is_triggered` is False if
-    the settings suppress completions there. `rank` is 0 for the best candidate at a cursor. The user accepted
-    the first `num_accepted_chars` of `text` so far.
-    """
-
-    id: str
-    snapshot: DocumentSnapshot
-    completion: Completion
-    text: str = ""
-    outcome: str = ""
-    is_triggered: bool = True
-    rank: int = 0
-    num_accepted_chars: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A suggestion fitted to the present document: `text`, with `\n` line ends, replaces `num_replaced`
-    characters right of (line, column).
-
-    `typed` is the beginning of the suggestion that the user typed since the request; it is left of that
-    position.
-    """
-
-    id: str
-    document: Document
-    line: int
-    column: int
-    text: str
-    num_replaced: int
-    typed: str = ""
 
 
 @dataclass(slots=True)
@@ -93,9 +51,8 @@ class Session:
     notebooks: Notebooks = field(default_factory=Notebooks)
     unidentified: set[str] = field(default_factory=set)
     edits: EditLog = field(default_factory=EditLog)
+    offers: RecentOffers = field(default_factory=RecentOffers)
     proposals: Proposals = field(default_factory=Proposals)
-    _records: OrderedDict[str, CompletionRecord] = field(default_factory=OrderedDict)
-    _num_records: int = 0
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)
     _held_chars: dict[str, int] = field(default_factory=dict)
     _num_held_chars: int = 0
@@ -220,13 +177,19 @@ class Session:
         return self.refusal(document.uri, document.language, is_invoked=False)
 
     def refusal(self, uri: str, language: str, *, is_invoked: bool) -> str:
-        """Return the rule that suppresses completions in a document, or an empty string."""
+        """Return the rule that suppresses completions in a document, or an empty string.
+
+        `is_invoked` is True if the user asked for a suggestion.
+        """
         location = self.location_of(uri)
         if location.is_secret:
             return "secret-file"
         if uri in self.unidentified or not self.folders.unread.isdisjoint(location.rule_folders):
             return "unread-folder"
-        return self.settings_for(uri).refusal(language, is_invoked=is_invoked)
+        settings = self.settings_for(uri)
+        if not is_enabled(settings, language):
+            return "language-disabled"
+        return "trigger-manual" if settings.trigger == "manual" and not is_invoked else ""
 
     def recent_scope(self, location: DocumentLocation, *, is_shared: bool) -> str:
         """Return the draft scope: this window's in the document's folder, or else the document's own."""
@@ -253,79 +216,14 @@ class Session:
         line, column = document.place(place, self.encoding)
         return bool(typed_word(document.content(line)[:column]))
 
-    def offer(self, record_id: str, snapshot: DocumentSnapshot, completion: Completion) -> Offer | None:
-        """Fit `completion` to the present document, without the part that the user typed meanwhile.
-
-        None if nothing is left of it, or if the document changed otherwise or is closed.
-        """
-        document = self.documents.get(snapshot.uri)
-        if document is None:
-            return None
-        num_typed = document.num_chars - snapshot.num_chars
-        is_same = document.version == snapshot.version and num_typed == 0
-        if not (is_same or _was_typed_along(document, snapshot, completion.text, num_typed)):
-            return None
-        typed, text = completion.text[:num_typed], completion.text[num_typed:]
-        if not text:
-            return None
-        line, column = _advance(snapshot.line, snapshot.column, typed)
-        num_replaced = min(completion.num_replaced, len(document.content(line)) - column)
-        return Offer(record_id, document, line, column, text, num_replaced, typed)
-
-    def next_id(self) -> str:
-        """Return a name for the next completion."""
-        self._num_records += 1
-        return str(self._num_records)
-
-    def remember(self, record: CompletionRecord) -> None:
-        """Store a completion, for acceptance and for questions about it."""
-        self._records[record.id] = record
-        while len(self._records) > NUM_RECORDS:
-            self._records.popitem(last=False)
-
-    def record(self, record_id: object) -> CompletionRecord | None:
-        """Return a completion by its name, if it is recent."""
-        return self._records.get(record_id) if isinstance(record_id, str) else None
-
-    def last_record_at(self, snapshot: DocumentSnapshot) -> CompletionRecord | None:
-        """Return the best candidate of the last completion for exactly this text and position."""
-        for record in reversed(self._records.values()):
-            if record.snapshot == snapshot and not record.rank:
-                return record
-        return None
-
     def accept(self, record_id: object, num_units: int | None = None) -> None:
-        """Record that the user accepted the first `num_units` UTF-16 units of an inserted suggestion; None
-        for all.
-
-        Units that were accepted before are counted once.
-        """
-        record = self.record(record_id)
-        if record is None:
-            return
-        num_chars = len(record.text)
-        if num_units is not None:
-            document = self.documents.get(record.snapshot.uri)
-            inserted = record.text.replace("\n", document.newline if document else "\n")
-            num_chars = len(plain_newlines(inserted[: index_of(inserted, max(0, num_units), "utf-16")]))
-        num_new = max(0, num_chars - record.num_accepted_chars)
-        self._records[record.id] = replace(record, num_accepted_chars=record.num_accepted_chars + num_new)
+        """Count the characters of a suggestion that the user accepted; see `RecentOffers.accept`."""
+        record = self.offers.record(record_id)
+        document = self.documents.get(record.snapshot.uri) if record else None
+        num_new = self.offers.accept(record_id, num_units, document.newline if document else "\n")
         self.measurements.num_accepted_chars += num_new
 
 
-def _was_typed_along(document: Document, snapshot: DocumentSnapshot, text: str, num_typed: int) -> bool:
-    """Whether the document is the snapshot with the first `num_typed` characters of `text` inserted."""
-    if not 0 <= num_typed <= len(text) or snapshot.line >= len(document.lines):
-        return False
-    if snapshot.column > len(document.content(snapshot.line)):
-        return False
-    now = document.snapshot(snapshot.line, snapshot.column)
-    expected = text[:num_typed] + snapshot.suffix
-    num_known = min(len(expected), len(now.suffix))
-    return now.prefix == snapshot.prefix and now.suffix[:num_known] == expected[:num_known]
-
-
-def _advance(line: int, column: int, text: str) -> LineColumn:
-    """Return the position after `text` that begins at (line, column)."""
-    num_lines = text.count("\n")
-    return (line + num_lines, len(text) - text.rfind("\n") - 1) if num_lines else (line, column + len(text))
+def is_enabled(settings: Settings, language: str) -> bool:
+    """Return whether suggestions are switched on for a language."""
+    return settings.languages.get(language, settings.languages.get("*", True))

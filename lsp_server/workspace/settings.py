@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
 from completion_engine.languages.identifiers import canonical_language
-from completion_engine.request import MemoryWish, Surroundings
+from completion_engine.request import MemoryWish
 from completion_engine.text_window import Multiline
 from lsp_server.workspace.settings_table import About, Setting, rows
 
@@ -289,28 +289,6 @@ class Settings(BaseModel):
             identifier = name if name == "*" else canonical_language(name)
             found[identifier] = is_enabled and found.get(identifier, True)
         return found
-
-    def is_enabled_for(self, language: str) -> bool:
-        """Return whether suggestions are switched on for `language`."""
-        return self.languages.get(language, self.languages.get("*", True))
-
-    def refusal(self, language: str, *, is_invoked: bool) -> str:
-        """Return the rule that suppresses suggestions in `language`, or an empty string.
-
-        `is_invoked` is True if the user asked for a suggestion.
-        """
-        if not self.is_enabled_for(language):
-            return "language-disabled"
-        return "trigger-manual" if self.trigger == "manual" and not is_invoked else ""
-
-    @property
-    def silent_in(self) -> frozenset[Surroundings]:
-        """Return the kinds of text around the cursor that suppress automatic suggestions."""
-        wanted: dict[Surroundings, bool] = {
-            "comment": self.suggest_in_comments,
-            "string": self.suggest_in_strings,
-        }
-        return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
 @cache

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, MAX_LINE_CHARS
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS
+from lsp_server.workspace.lines import MAX_LINE_CHARS
 from tests.windows import Window, insertion, window_at_host
 
 HOSTILE = "file:///hostile/a.py"

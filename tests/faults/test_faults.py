@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, MAX_LINE_CHARS, split_lines
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS
+from lsp_server.workspace.lines import MAX_LINE_CHARS, split_lines
 from tests.faults.table import FAULTS, check, framed, is_good
 from tests.growth import NUM_ROUNDS, cpu_s
 from tests.windows import insertion, windows_on

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lsp_server.protocol import parsing
-from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, MAX_LINE_CHARS, Document, Edit
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
+from lsp_server.workspace.lines import MAX_LINE_CHARS
 from tests.windows import Window, insertion, windows_on
 
 URI = "file:///somewhere/a.py"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from completion_engine.decoding.ending import NoRules
-from completion_engine.drafting.drafts import Drafter
+from completion_engine.drafting.drafts import Drafter, DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest, DraftScope
+from completion_engine.request import CompletionRequest
 from lsp_server.commands.cursor_samples import Sample
 from ngram_cache import NgramIndex
 from tests.benchmarks.drafting.trace import Recorder, Trace, Traces

@@ -27,6 +27,7 @@ from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks.judging import judge
 from tests.benchmarks.quality.results import Asked, QualityResults
+from tests.benchmarks.quality.text_probabilities import probabilities_of
 from tests.benchmarks.samples import Position, repository_index
 
 _MAX_TOKENS = 48
@@ -179,7 +180,7 @@ def _answer(engine: CompletionEngine, request: CompletionRequest) -> Completion:
 
 def _num_bits(engine: CompletionEngine, request: CompletionRequest, expected: str) -> float:
     """Bits of the original text for the target."""
-    probabilities = engine.write(request, NoRules(), 1).probabilities_of(expected)
+    probabilities = probabilities_of(engine.write(request, NoRules(), 1), expected)
     return round(-sum(math.log2(max(one, 1e-12)) for one in probabilities), 2)
 
 

@@ -12,10 +12,10 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
 from completion_engine.decoding.ending import Limits, NoRules
-from completion_engine.drafting.drafts import DrafterWithMemory
+from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, CompletionStats, DraftScope
+from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
 from completion_engine.target_model.passes import ROWS
 

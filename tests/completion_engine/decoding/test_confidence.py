@@ -20,6 +20,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 from ngram_cache import NgramIndex
+from tests.benchmarks.quality.text_probabilities import probabilities_of, token_probabilities
 
 Make = Callable[..., CompletionEngine]
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
@@ -61,7 +62,7 @@ def test_the_shares_of_what_was_written_are_its_probabilities_and_asking_leaves_
     asked = request(HEAD + typed, 0.9)
     written = engine.write(asked, NoRules(), 6)
     text = written.written.text
-    shares = written.probabilities_of(text)
+    shares = probabilities_of(written, text)
     tokens = written.written.tokens_of(text)
     same = [a == b for a, b in zip(tokens, written.tokens, strict=False)]
     num_same = (*same, False).index(False)
@@ -79,7 +80,7 @@ def test_a_last_token_may_be_written_with_its_line_end(tokenizer: Tokenizer, is_
     bias = RepositoryBias(NgramIndex([("a", [1, 2, 3, *two])]).view(), tokenizer.num_tokens)
     picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
     unbound = HealingConstraint(tokenizer, b"")
-    (share,) = picker.probabilities_of([1, 2, 3], one, unbound, logits)
+    (share,) = token_probabilities(picker, [1, 2, 3], one, unbound, logits)
     num_meant = sum(
         spelt in (b":", b":\n")
         for spelt in map(tokenizer.spell, ([at] for at in range(tokenizer.num_tokens)))

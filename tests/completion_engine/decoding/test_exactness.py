@@ -17,10 +17,10 @@ from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
+from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import DraftScope
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

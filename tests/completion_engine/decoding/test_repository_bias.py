@@ -14,11 +14,12 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
+from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest, DraftScope
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex

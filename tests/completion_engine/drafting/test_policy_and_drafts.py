@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.drafting.drafts import Draft, DraftToken
+from completion_engine.drafting.drafts import Draft, DraftScope, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.policy import (
     AcceptanceTable,
@@ -22,7 +22,6 @@ from completion_engine.drafting.policy import (
     min_probability_for,
     num_written,
 )
-from completion_engine.request import DraftScope
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.passes import Costs
 from ngram_cache import NgramIndex

@@ -13,7 +13,7 @@ from completion_engine.suggestions.rules import RULES
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.workspace.documents import Document, PositionEncoding
-from lsp_server.workspace.session import CompletionRecord, Offer
+from lsp_server.workspace.offers import CompletionRecord, Offer
 
 
 def offer(text: str, content: str, column: int, num_replaced: int = 0) -> Offer:

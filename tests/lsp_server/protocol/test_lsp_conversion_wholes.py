@@ -13,7 +13,7 @@ from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.folder_worker import FolderReport
-from lsp_server.workspace.session import CompletionRecord, Offer
+from lsp_server.workspace.offers import CompletionRecord, Offer
 
 ACCEPTED = types.Command("Slipstream: accepted", command="slipstream.accepted", arguments=["7"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from lsp_server.protocol.notifications import Messages, StatusLine
 from tests.clock import Clock
 
 PAUSE_S = 600.0
-PATH = "/a/.slipstream.toml"
+PATH = Path("/a/.slipstream.toml")
 
 
 class Shown(list[str]):
@@ -23,7 +24,7 @@ class Shown(list[str]):
         self.messages = Messages(lambda _kind, sentence: self.append(sentence))
 
     def tell(self, *problems: str) -> None:
-        self.messages.show_of_file(PATH, problems, MessageType.Warning)
+        self.messages.show_of_file(PATH, problems)
 
     def tell_each(self, problems: Sequence[str]) -> None:
         for problem in problems:
@@ -64,7 +65,7 @@ async def test_what_was_put_right_in_the_pause_is_not_told(clock: Clock) -> None
 async def test_one_file_is_no_reason_to_wait_with_another_nor_is_what_was_told_before(clock: Clock) -> None:
     shown = Shown()
     shown.tell("one")
-    shown.messages.show_of_file("/b", ["other"], MessageType.Warning)
+    shown.messages.show_of_file(Path("/b"), ["other"])
     shown.messages.show(["one", "engine", "engine"], MessageType.Error)
     assert shown == ["one", "other", "engine"]
     await clock.turn(1.1 * PAUSE_S)

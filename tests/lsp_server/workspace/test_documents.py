@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from completion_engine.text_window import without_surrogates
 from lsp_server.workspace.documents import (
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
     Document,
     Edit,
     PositionEncoding,
-    encodable,
     index_of,
-    paired,
     units_of,
 )
+from lsp_server.workspace.lines import paired
 from tests.growth import growth
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf-8", "utf-16", "utf-32")
@@ -64,6 +64,13 @@ def test_any_edits_leave_the_text_that_the_client_has(
         assert "".join(document.lines) == client.text
 
 
+def test_a_line_that_shrinks_to_its_end_joins_the_line_above() -> None:
+    document = Document("file:///a", "python", 1, "a\rb\n")
+    document.apply(Edit((1, 0), (1, 1), ""), "utf-16")
+    document.check_integrity()
+    assert document.lines == ["a\r\n", ""]
+
+
 @given(st.sampled_from(ENCODINGS), texts, st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_snapshot_is_the_text_around_the_place(
@@ -100,7 +107,7 @@ def test_halves_of_a_pair_that_arrive_one_after_the_other_become_one_character()
 
 def test_a_lone_surrogate_never_reaches_the_engine() -> None:
     document = Document("file:///a", "python", 1, "x\ud83dy")
-    assert document.snapshot(0, 3).prefix == encodable("x\ud83dy") == "x\ufffdy"
+    assert document.snapshot(0, 3).prefix == without_surrogates("x\ud83dy") == "x\ufffdy"
 
 
 @pytest.mark.parametrize("place", [(0, 99), (7, 0), (10**9, 10**9)])

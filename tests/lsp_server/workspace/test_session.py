@@ -10,7 +10,8 @@ from completion_engine.request import Completion, CompletionStats
 from lsp_server.workspace import session as session_module
 from lsp_server.workspace.documents import Document, Edit
 from lsp_server.workspace.locations import WorkspaceFolders
-from lsp_server.workspace.session import NUM_RECORDS, CompletionRecord, Session
+from lsp_server.workspace.offers import NUM_RECORDS, CompletionRecord, fitted
+from lsp_server.workspace.session import Session
 
 URI = "file:///work/a.py"
 
@@ -50,7 +51,7 @@ def test_what_was_typed_along_is_taken_off_and_anything_else_voids_the_answer(
     snapshot = session.snapshot(URI, (0, 4))
     assert snapshot
     type_text(session, 0, 4, typed)
-    offer = session.offer("1", snapshot, completion("add(a, b)"))
+    offer = fitted(session.documents.get(snapshot.uri), "1", snapshot, completion("add(a, b)"))
     assert (offer.text if offer else None) == left
     if offer:
         assert (offer.line, offer.column) == (0, 4 + len(typed))
@@ -61,7 +62,7 @@ def test_typing_over_a_line_end_moves_the_offer_to_the_next_line() -> None:
     snapshot = session.snapshot(URI, (0, 5))
     assert snapshot
     type_text(session, 0, 5, "\r\n  ")
-    offer = session.offer("1", snapshot, completion("\n  return 1"))
+    offer = fitted(session.documents.get(snapshot.uri), "1", snapshot, completion("\n  return 1"))
     assert offer
     assert (offer.text, offer.line, offer.column) == ("return 1", 1, 2)
 
@@ -72,7 +73,7 @@ def test_an_edit_elsewhere_voids_the_answer(line: int, column: int) -> None:
     snapshot = session.snapshot(URI, (1, 5))
     assert snapshot
     type_text(session, line, column, "2")
-    assert session.offer("1", snapshot, completion("222")) is None
+    assert fitted(session.documents.get(snapshot.uri), "1", snapshot, completion("222")) is None
 
 
 def test_a_closed_document_gets_no_offer() -> None:
@@ -80,7 +81,7 @@ def test_a_closed_document_gets_no_offer() -> None:
     snapshot = session.snapshot(URI, (0, 1))
     assert snapshot
     del session.documents[URI]
-    assert session.offer("1", snapshot, completion("y")) is None
+    assert fitted(session.documents.get(snapshot.uri), "1", snapshot, completion("y")) is None
     assert session.snapshot(URI, (0, 1)) is None
 
 
@@ -88,7 +89,7 @@ def test_what_is_replaced_ends_with_the_line() -> None:
     session = session_with("f()\nnext\n")
     snapshot = session.snapshot(URI, (0, 2))
     assert snapshot
-    offer = session.offer("1", snapshot, completion("x)", num_replaced=9))
+    offer = fitted(session.documents.get(snapshot.uri), "1", snapshot, completion("x)", num_replaced=9))
     assert offer
     assert offer.num_replaced == 1
 
@@ -134,13 +135,13 @@ def test_old_records_are_dropped_and_the_last_one_at_a_place_is_found() -> None:
     assert snapshot
     assert elsewhere
     for _ in range(NUM_RECORDS + 3):
-        session.remember(CompletionRecord(session.next_id(), snapshot, completion("x")))
-    assert session.record("1") is None
-    assert session.record(["no", "id"]) is None
-    last = session.last_record_at(snapshot)
+        session.offers.remember(CompletionRecord(session.offers.next_id(), snapshot, completion("x")))
+    assert session.offers.record("1") is None
+    assert session.offers.record(["no", "id"]) is None
+    last = session.offers.last_at(snapshot)
     assert last
     assert last.id == str(NUM_RECORDS + 3)
-    assert session.last_record_at(elsewhere) is None
+    assert session.offers.last_at(elsewhere) is None
 
 
 def accepted(session: Session, record_id: object, num_units: int | None = None) -> int:
@@ -163,7 +164,7 @@ def test_what_is_taken_in_steps_counts_once(steps: list[int | None], counted: li
     session = session_with("")
     snapshot = session.snapshot(URI, (0, 0))
     assert snapshot
-    session.remember(CompletionRecord("1", snapshot, completion("0123456789"), text="0123456789"))
+    session.offers.remember(CompletionRecord("1", snapshot, completion("0123456789"), text="0123456789"))
     assert [accepted(session, "1", step) for step in steps] == counted
     assert accepted(session, "unknown", 3) == accepted(session, None) == 0
 
@@ -172,7 +173,7 @@ def test_taken_units_are_those_of_the_inserted_text() -> None:
     session = session_with("\r\n")
     snapshot = session.snapshot(URI, (0, 0))
     assert snapshot
-    session.remember(CompletionRecord("1", snapshot, completion("x"), text="😀\nab"))
+    session.offers.remember(CompletionRecord("1", snapshot, completion("x"), text="😀\nab"))
     assert accepted(session, "1", len("😀\r\na".encode("utf-16-le")) // 2) == len("😀\na")
     assert accepted(session, "1") == 1
 
@@ -182,8 +183,10 @@ def test_further_candidates_are_known_by_their_ids_and_the_best_one_by_its_place
     snapshot = session.snapshot(URI, (0, 3))
     assert snapshot
     for rank in range(3):
-        session.remember(CompletionRecord(session.next_id(), snapshot, completion("x"), rank=rank))
-    last, third = session.last_record_at(snapshot), session.record("3")
+        session.offers.remember(
+            CompletionRecord(session.offers.next_id(), snapshot, completion("x"), rank=rank)
+        )
+    last, third = session.offers.last_at(snapshot), session.offers.record("3")
     assert last
     assert third
     assert (last.id, third.rank) == ("1", 2)

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
+from lsp_server.handlers.inline_completion import suppressed_in
+from lsp_server.workspace.session import is_enabled
 from lsp_server.workspace.settings import IndexSettings, Settings, all_settings
 from lsp_server.workspace.settings_layers import Configuration, narrow
 from lsp_server.workspace.settings_reading import MAX_BITS, merge
@@ -39,8 +41,8 @@ def test_good_values_are_taken() -> None:
     assert merged.problems == ()
     assert (settings.target, settings.drafters, settings.deadline_ms) == ("qwen2.5-coder-1.5b", (), 0)
     assert (settings.index.max_files, settings.index.exclude) == (10, ("dist/**",))
-    assert not settings.is_enabled_for("markdown")
-    assert settings.is_enabled_for("python")
+    assert not is_enabled(settings, "markdown")
+    assert is_enabled(settings, "python")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
         assert getattr(narrowed, name) == getattr(base, name)
     for name in ("max_tokens", "candidates", "patience_ms"):
         assert getattr(narrowed, name) <= getattr(base, name)
-    assert narrowed.silent_in >= base.silent_in
+    assert suppressed_in(narrowed) >= suppressed_in(base)
     assert narrowed.index.max_files <= base.index.max_files
     assert set(base.index.exclude) <= set(narrowed.index.exclude)
 
@@ -148,7 +150,7 @@ def test_a_repository_may_disable_ignore_and_limit() -> None:
     base = Settings(languages={"python": True})
     settings = narrow(base, values, "r").settings
     assert (settings.trigger, settings.multiline, settings.max_tokens) == ("manual", "never", 8)
-    assert not settings.is_enabled_for("python")
+    assert not is_enabled(settings, "python")
     assert settings.index.exclude == ("secret/**",)
     assert not settings.index.enabled
 
