@@ -27,7 +27,7 @@ from ngram_cache.real_paths import real_path
 # Links and settings files may change at any time: a result is valid for this time.
 VALID_S = 2.0
 # Most answers are given by then.
-LOOK_AGAIN_S = 0.05
+LOOK_AGAIN_S = 0.25
 
 MAX_CONFIGURED = 16
 MAX_FOUND = 256

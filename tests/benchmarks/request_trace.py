@@ -3,9 +3,10 @@
     python -m tests.benchmarks.request_trace [--json]
 
 A profiler records every file that a warm completion enters, in a real server with a miniature model. `--json`
-prints the files themselves, in the order in which each thread first enters them. A reader who follows
-`CompletionEngine.complete` by its calls makes a return where the next new file is not called from the file
-before it: they go back to an earlier file.
+prints the files themselves, in the order in which each thread first enters them. The thread that reads
+messages (`parsing.py`) and the guard around the engine (`guarded_engine.py`) are not recorded. A reader who
+follows `CompletionEngine.complete` by its calls makes a return where the next new file is not called from the
+file before it: they go back to an earlier file.
 """
 
 from __future__ import annotations
