@@ -1,4 +1,4 @@
-"""The recent completions of one editor: what was offered of each, and how much of it the user accepted.
+"""The recent completions of one editor, the offers made from them, and the parts that the user accepted.
 
 Bounded. Used on the event loop only.
 """
