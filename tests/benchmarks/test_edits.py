@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from completion_engine.next_edit.bindings import OldName
-from completion_engine.next_edit.decision import Evidence
+from completion_engine.next_edit.decision import SHIPPED, Evidence, probability
 from completion_engine.next_edit.edits import Hunk, LineEdit
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
-from tests.benchmarks.edits.curves import by_log_odds, point
-from tests.benchmarks.edits.fitting import by_package, fit, held_out
-from tests.benchmarks.edits.questions import Question, Scored, read
+from tests.benchmarks.edits.curves import area_under_curve, by_log_odds, point
+from tests.benchmarks.edits.fitting import by_package, fit, held_out, with_chosen_thresholds
+from tests.benchmarks.edits.questions import Question, Recording, Scored, read
+from tests.benchmarks.edits.release_pairs import PAIRS
 from tests.benchmarks.edits.renames import renames_in
 
 CHANGE = Change(4, 6, ("x = fetch(1)", "y"), ("x = load(1)", "z"))
@@ -130,3 +131,37 @@ def test_names_that_a_few_near_lines_use_are_renamed() -> None:
     text = "\n".join([*lines, *["rare = 1"] * 2, *["twice, twice"] * 5])
     (rename,) = renames_in(text, 9, random.Random(0))  # noqa: S311 - a choice of names
     assert (rename.old, rename.new, rename.places) == ("count", "current_count", ((0, 0), (2, 4)))
+
+
+def test_a_threshold_is_the_lowest_that_is_precise_enough_in_other_packages() -> None:
+    likely, unlikely = scored(1, 20.0), scored(-1, 8.0)
+    assert 0.4 < probability(unlikely.evidence) < 0.5 < probability(likely.evidence)
+    questions = [
+        replace(question(0, candidate, package=package, h1=1), file=f"{candidate.hunk}.py")
+        for package in "abc"
+        for candidate in (likely, unlikely)
+    ]
+    found = with_chosen_thresholds(by_package(questions), lambda _: SHIPPED)
+    assert (found.one.num_right, found.one.num_wrong) == (3, 0)
+    assert point(questions, lambda it: probability(it.evidence), 0.4).one.num_wrong == 3
+
+
+def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
+    places = [scored(0, 4.0), scored(1, 2.0), scored(-1, 3.0), scored(-1, 2.0)]
+    assert area_under_curve([question(0, *places)], by_log_odds) == (1 + 1 + 0 + 0.5) / 4
+
+
+def test_a_recording_is_read_up_to_a_number_of_questions_with_places(tmp_path: Path) -> None:
+    file = tmp_path / "p.jsonl"
+    questions = [
+        question(0),
+        question(1, scored(1, 1.0)),
+        question(2),
+        question(3, scored(2, 1.0)),
+        question(4),
+    ]
+    file.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in questions))
+    assert Recording(PAIRS[0], file, 1).questions == questions[:2]
+    recording = Recording(PAIRS[0], file, 2)
+    assert (recording.questions, recording.num_scored) == (questions[:4], 2)
+    assert Recording(PAIRS[0], tmp_path / "none.jsonl", 2).questions == []
