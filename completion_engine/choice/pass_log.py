@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "passes.json"
 _MAX_BYTES = 64_000
-_MAX_KINDS = 50
+_MAX_SETTINGS = 5
+# Loads that are remembered of a setting. A model that the log calls too slow is loaded no more. Its times may
+# be those of a busy machine: after 50 loads of others they are forgotten, and it gets another trial.
+MAX_LOADS = 50
 
 _Load = tuple[str, str, float]  # model, setting, milliseconds; the newest last
 
@@ -41,19 +45,19 @@ class PassLog:
         loads = [*self._read(), (target, setting, round(min(wide), 3))]
         kept: list[_Load] = []
         for load in reversed(loads):
-            if sum(other[:2] == load[:2] for other in kept) < RECENT_LOADS:
+            if sum(other[1] == load[1] for other in kept) < MAX_LOADS:
                 kept.insert(0, load)
         try:
-            self._write(kept[-_MAX_KINDS * RECENT_LOADS :])
+            self._write(kept[-_MAX_SETTINGS * MAX_LOADS :])
         except OSError as error:
             logger.debug("What passes took is not kept: %s", error)
 
     def of(self, setting: str) -> dict[str, Passes]:
         """The quickest of each model's last loads in a setting."""
-        found: dict[str, list[float]] = {}
+        found: dict[str, deque[float]] = {}
         for target, known, ms in self._read():
             if known == setting:
-                found.setdefault(target, []).append(ms)
+                found.setdefault(target, deque(maxlen=RECENT_LOADS)).append(ms)
         return {target: Passes(min(times), len(times)) for target, times in found.items()}
 
     def _read(self) -> list[_Load]:

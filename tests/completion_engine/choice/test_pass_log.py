@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from completion_engine.choice.choice import Passes
-from completion_engine.choice.pass_log import FILE_NAME, PassLog
-from completion_engine.choice.prices import RECENT_LOADS
+from completion_engine.choice.pass_log import FILE_NAME, MAX_LOADS, PassLog
+from completion_engine.choice.prices import RECENT_LOADS, TRUSTED_LOADS
 
 
 @pytest.fixture
@@ -29,6 +29,19 @@ def test_models_and_settings_are_kept_apart(log: PassLog) -> None:
     log.record("large", "cpu", {8: 9.0})
     assert log.of("cpu") == {"small": Passes(3.0, 1), "large": Passes(9.0, 1)}
     assert log.of("battery") == {"small": Passes(6.0, 1)}
+
+
+def test_a_model_that_is_not_loaded_any_more_is_not_called_slow_for_ever(log: PassLog) -> None:
+    """Its times may be those of a busy machine, and no load would correct them."""
+    for _ in range(TRUSTED_LOADS):
+        log.record("large", "cpu", {8: 1000.0})
+    log.record("large", "battery", {8: 2000.0})
+    for _ in range(MAX_LOADS - TRUSTED_LOADS):
+        log.record("small", "cpu", {8: 3.0})
+    assert log.of("cpu")["large"] == Passes(1000.0, TRUSTED_LOADS)
+    log.record("small", "cpu", {8: 3.0})
+    assert log.of("cpu")["large"].num_loads < TRUSTED_LOADS
+    assert log.of("battery") == {"large": Passes(2000.0, 1)}
 
 
 def test_passes_too_narrow_to_judge_by_are_left_out(log: PassLog) -> None:
