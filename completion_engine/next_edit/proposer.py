@@ -28,6 +28,7 @@ from completion_engine.text_window import without_surrogates
 MAX_SCORED = 4
 MAX_MS = 3_000.0  # after which no further candidate is scored
 _MAX_REGION_LINES = 12
+_MAX_REGION_CHARS = 8_000  # characters of the old or the new text; a longer one has too many tokens
 _MAX_TOKENS = 256  # tokens of the old or the new text
 _MAX_REMEMBERED = 256
 
@@ -165,6 +166,8 @@ class EditProposer:
 
     def _branches(self, edit: LineEdit) -> Branches | None:
         texts = [without_surrogates("".join(f"{line}\n" for line in side)) for side in (edit.old, edit.new)]
+        if max(map(len, texts)) > _MAX_REGION_CHARS:
+            return None
         old, new = self._tokenizer.encode_many(texts)
         if max(len(old), len(new)) > self._max_tokens:
             return None
