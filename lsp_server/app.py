@@ -28,7 +28,7 @@ from lsp_server.sharing.host import Host
 from lsp_server.sharing.listener import HostListener
 from lsp_server.sharing.log import LINE, HostLog
 from lsp_server.sharing.supervision import on_own_thread
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
 
 if TYPE_CHECKING:

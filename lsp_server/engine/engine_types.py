@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats, Progress
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
 
 EngineState = Literal["loading", "ready", "error"]

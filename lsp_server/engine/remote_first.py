@@ -29,7 +29,7 @@ from lsp_server.engine.engine_types import (
 )
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.shared_engine import SharedEngine
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
 # Time after its last use for which the local engine is kept while the servers answer.

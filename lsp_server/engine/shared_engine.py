@@ -15,7 +15,7 @@ from completion_engine.request import CompletionRequest
 from lsp_server.engine.auto_target import AutoTarget
 from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, OnTokens
 from lsp_server.engine.thread import EngineThread
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 
 EngineKey = tuple[object, ...]
 WithPlace = Callable[[EngineThread, Load], Load]

@@ -12,7 +12,7 @@ from completion_engine.request import CompletionSegment
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
-from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.measurements import percent
 from lsp_server.workspace.offers import CompletionRecord, Offer
 

@@ -31,7 +31,7 @@ from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
-from lsp_server.workspace.folder_worker import FolderReport
+from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs, ContextWish, PrefetchTimer

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from lsp_server.workspace.folder_worker import FolderReport, FolderWorker, TokenSource
+from lsp_server.workspace.folder_worker import FolderWorker
+from lsp_server.workspace.index_types import FolderReport, TokenSource
 from lsp_server.workspace.locations import DocumentLocation
 from lsp_server.workspace.other_files import OtherFiles
 from lsp_server.workspace.settings import IndexSettings

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from completion_engine.text_window import without_surrogates
 from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import plain_newlines
+from lsp_server.workspace.index_types import FolderReport, TokenSource
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
@@ -37,32 +37,6 @@ MAX_FAILURES = 3
 
 # Longest wait for the previous worker, which ends within a second.
 PREDECESSOR_S = 10.0
-
-
-IndexState = Literal["waiting", "building", "ready", "error"]
-
-
-@dataclass(frozen=True, slots=True)
-class FolderReport:
-    """The published state of a folder's index: `done` of `total` files while it is built."""
-
-    folder: Path
-    state: IndexState = "waiting"
-    path: str = ""
-    done: int = 0
-    total: int = 0
-    num_files: int = 0
-    num_tokens: int = 0
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSource:
-    """A tokenizer: ids of texts, and bytes of ids. Equal fingerprints mean equal ids."""
-
-    fingerprint: str
-    encode_many: Callable[[list[str]], list[list[int]]]
-    spell: Callable[[list[int]], bytes] = lambda _: b""
 
 
 class FolderWorker:

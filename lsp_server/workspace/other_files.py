@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from completion_engine.languages.identifiers import language_of_path
 from completion_engine.next_edit.edits import EditDocument
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from ngram_cache import NgramIndex
 from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
 

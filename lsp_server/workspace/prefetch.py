@@ -20,7 +20,7 @@ from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding, units_of
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from ngram_cache import NgramIndex
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
 from tests.windows import insertion, windows_on
 

@@ -25,7 +25,7 @@ from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduler import Scheduler
 from lsp_server.sharing.supervision import MAX_CRASHES
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 

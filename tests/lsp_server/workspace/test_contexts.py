@@ -14,7 +14,7 @@ import pytest
 from completion_engine.request import CompletionRequest
 from completion_engine.text_window import TextWindow
 from lsp_server.workspace import prefetch
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.prefetch import ContextJobs, ContextWish
 from ngram_cache import NgramIndex
 

@@ -14,13 +14,8 @@ import pytest
 
 from lsp_server.workspace import folder_indexes
 from lsp_server.workspace.folder_indexes import FolderIndexes
-from lsp_server.workspace.folder_worker import (
-    MAX_FAILURES,
-    MAX_PAUSE_S,
-    FolderReport,
-    FolderWorker,
-    TokenSource,
-)
+from lsp_server.workspace.folder_worker import MAX_FAILURES, MAX_PAUSE_S, FolderWorker
+from lsp_server.workspace.index_types import FolderReport, TokenSource
 from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import snapshot
 from ngram_cache.indexing import Indexer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.workspace import other_files
-from lsp_server.workspace.folder_worker import TokenSource
+from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.other_files import MAX_FILES, OtherFiles
 from ngram_cache import NgramIndex
 from ngram_cache.repository import DEFAULT_OPTIONS
