@@ -18,7 +18,7 @@ from completion_engine.languages.texts import FRONT_MATTER, NO_DEEPER
 from completion_engine.languages.web import JSX
 
 _VOID_NAMES = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
-_VOID = frozenset({*_VOID_NAMES.split("|"), "!doctype", "!DOCTYPE"})
+_VOID = frozenset({*_VOID_NAMES.split("|"), "!doctype"})
 _RAW = {"script": "javascript", "style": "css", "textarea": "plaintext"}
 _TAG = Pair("<", r"<(?P<tag>[A-Za-z!][\w:.-]*)", kind="tag")
 _COMMENT = block_comment("<!--", "-->")
@@ -59,7 +59,7 @@ XML = replace(
         Pair("<?", r"<\?", r"\?>", "comment", is_multiline=True),
         _TAG,
     ),
-    markup=Markup({}, frozenset({"!DOCTYPE", "!ELEMENT", "!ATTLIST", "!ENTITY"})),
+    markup=Markup({}, frozenset({"!doctype", "!element", "!attlist", "!entity"})),
 )
 _DIRECTIVE = replace(
     region('"', r'(?<=\s)(?:v-|[:@\#])[\w:.\[\]-]*="', '"', "typescript"), first="v:@#"

@@ -131,9 +131,11 @@ ELIXIR = replace(
     pairs=(
         line_comment("#"),
         region("~H", r'~H"""(?=\n)', r'^[ \t]*"""', "heex", begins_below=True),
-        long_string('~S"""', closes='"""', opens=r'~[A-Z]"""'),
-        string('"""', opens=r'(?:~[a-z])?"""', inner=(_HASH_BRACE,), is_multiline=True, first='~"'),
-        long_string("'''", inner=(_HASH_BRACE,)),
+        *(
+            string(end, opens=rf"{sigil}{end}", inner=inner, is_multiline=True, first="~" + end[0])
+            for end in ('"""', "'''")
+            for sigil, inner in (("~[A-Z]", ()), ("(?:~[a-z])?", (_HASH_BRACE,)))
+        ),
         *(
             Pair("~", rf"~{case}\{o}", rf"\{c}", inner=inner, escapes=ESCAPED, is_multiline=True)
             for o, c in ("()", "[]", "{}", "//", "||", '""')

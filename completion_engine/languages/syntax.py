@@ -89,9 +89,9 @@ class Pair:
 class Markup:
     """How a language writes elements.
 
-    `raw` names the languages of elements that hold no markup, `void` are the elements that hold nothing.
-    With `braces` these hold code of that language, in text and among attributes. `attributes` are the
-    attributes whose value is code.
+    `raw` names the languages of elements that hold no markup, `void` are the elements that hold nothing, both
+    in lower case. With `braces` these hold code of that language, in text and among attributes.
+    `attributes` are the attributes whose value is code.
     """
 
     raw: Mapping[str, str] = field(default_factory=dict)
