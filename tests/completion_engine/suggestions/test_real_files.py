@@ -7,6 +7,8 @@ from functools import cache
 
 import pytest
 
+from completion_engine.languages.open_marks import Stack
+from completion_engine.languages.scanner import scan
 from completion_engine.suggestions.regions import CursorRegion
 from tests.quality.everyday.splits import JUNK, Cut, cuts, files, is_whole, region_of
 
@@ -18,6 +20,16 @@ def whole_cuts() -> tuple[tuple[Cut, CursorRegion], ...]:
     """The cursors at which the true text is shown whole, and where they stand."""
     every = (cut for file in files() for cut in cuts(*file))
     return tuple((cut, region_of(cut)) for cut in every if is_whole(cut, cut.middle))
+
+
+def test_only_a_part_in_another_language_is_open_at_the_end_of_a_file() -> None:
+    left: dict[str, list[str]] = {}
+    for language, file, text in files():
+        stack: Stack = []
+        list(scan(language, f"{text}\n", stack))
+        if any(entry.pair.kind != "region" for entry in stack):
+            left[f"{language} {file}"] = [entry.mark for entry in stack]
+    assert not left
 
 
 @pytest.mark.parametrize("ending", ["", "\n"])
