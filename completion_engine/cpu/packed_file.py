@@ -1,9 +1,9 @@
-"""Packed weights of a model in a file of the cache folder: the first load writes it, later ones map it.
+"""Packed weights of a model in a file of the cache folder, so that only the first load packs them.
 
-A mapped file is memory that all processes of the machine share, and it needs no packing. The file is a
-safetensors file whose header describes the packing of each weight. Its name follows from the model's files,
-from the dtype they are read in, from what composes and what packs them; it appears whole or not at all. If it
-cannot be stored, the weights stay in memory.
+Later loads copy the file into huge pages, or map it where the system has none. The file is a safetensors
+file whose header describes the packing of each weight. Its name follows from the model's files, from the
+dtype they are read in, from what composes and what packs them; it appears whole or not at all. If it cannot
+be stored, the weights stay in memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
@@ -28,6 +29,7 @@ from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
 from completion_engine.cpu import block_packing
+from completion_engine.cpu.huge_pages import in_huge_pages
 from completion_engine.cpu.kernels import grids, language, packing, sums, vectors
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
@@ -109,7 +111,17 @@ def _read(path: Path, shapes: Mapping[str, Shape]) -> dict[str, PackedWeight] | 
         logger.warning("Packed weights in %s are damaged and made anew: %s", path, error)
         return None
     _fetch_ahead(path)
-    return found
+    return _in_huge_pages(found)
+
+
+def _in_huge_pages(weights: Mapping[str, PackedWeight]) -> dict[str, PackedWeight]:
+    """The weights in memory of this process, if that is faster to read than the mapped file."""
+    arrays = in_huge_pages([part for weight in weights.values() for part in (weight.records, weight.units)])
+    parts = zip(arrays[::2], arrays[1::2], strict=True)
+    return {
+        name: replace(weight, records=records, units=units)
+        for (name, weight), (records, units) in zip(weights.items(), parts, strict=True)
+    }
 
 
 def _weight_in(file: Any, name: str, bits: int, shape: Shape) -> PackedWeight:

@@ -102,6 +102,7 @@ class Measurement:
         from completion_engine.target_model.threads import use_threads
 
         use_threads(num_threads)
+        self._num_threads = num_threads
         self._clock = time.thread_time if num_threads == 1 else time.perf_counter
         self._model: Any = None
 
@@ -157,9 +158,12 @@ class Measurement:
         from completion_engine.models import ModelStore
         from completion_engine.prompting.tokenizer import load_tokenizer
         from completion_engine.target_model.kv_cache import KVCache
+        from completion_engine.target_model.threads import ThreadGovernor
 
         folder = ModelStore().ensure(DEFAULT_TARGET, lambda *_: None)
         model = load_language_model(folder, "cpu", "auto")
+        # A governor that may choose would count the other trees' passes as load, and take fewer threads.
+        model.governor = ThreadGovernor({self._num_threads: 1.0})
         text = "".join(
             path.read_text(encoding="utf-8") for path in sorted((ROOT / "ngram_cache").glob("*.py"))
         )

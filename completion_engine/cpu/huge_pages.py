@@ -1,0 +1,59 @@
+"""Arrays in the system's huge pages.
+
+A pass reads all weights once. With pages of 4 KB, translating their addresses takes 5 to 15 % of its time
+(docs/experiments/kernels.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from completion_engine.cpu.kernels.language import Array
+
+logger = logging.getLogger(__name__)
+
+_LINE = 64  # bytes of a cache line, where each array begins
+_SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def has_huge_pages() -> bool:
+    """Whether this system gives a process huge pages where it wants them; Linux only."""
+    try:
+        return hasattr(mmap, "MADV_HUGEPAGE") and "[never]" not in _SWITCH.read_text("ascii")
+    except (OSError, ValueError):
+        return False
+
+
+def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
+    """Copies of arrays in one block of huge pages; the arrays themselves where the system has none to give.
+
+    Copies of 4 KB pages would be slower than a mapped file, whose pages may be larger.
+    """
+    if not has_huge_pages():
+        return list(arrays)
+    num_bytes = sum(_padded(array) for array in arrays)
+    try:
+        memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except OSError as error:
+        logger.warning("Weights stay in the pages of their file: %s", error)
+        return list(arrays)
+    return [*_copies(arrays, np.frombuffer(memory, np.uint8))]
+
+
+def _padded(array: Array) -> int:
+    return -(-array.nbytes // _LINE) * _LINE
+
+
+def _copies(arrays: Sequence[Array], memory: Array) -> Iterator[Array]:
+    at = 0
+    for array in arrays:
+        copy = memory[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(copy, array)
+        at += _padded(array)
+        yield copy
