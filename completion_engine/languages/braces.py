@@ -77,9 +77,10 @@ KOTLIN = replace(
         string('"', inner=(DOLLAR_BRACE,)),
         string("'"),
     ),
+    skipped=(r'(?<=""")"',),  # the last three of more quotes close a string
 )
-SCALA = replace(KOTLIN, skipped=(r"'[A-Za-z_]\w+(?!['\w])",))
-GROOVY = replace(KOTLIN, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'"), regex((DOLLAR_BRACE,))))
+SCALA = replace(KOTLIN, skipped=(*KOTLIN.skipped, r"'[A-Za-z_]\w+(?!['\w])"))
+GROOVY = replace(JAVA, pairs=(*KOTLIN.pairs[:-1], long_string("'''"), string("'"), regex((DOLLAR_BRACE,))))
 DART = replace(
     GROOVY,
     pairs=(

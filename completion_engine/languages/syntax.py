@@ -143,11 +143,6 @@ class Language:
         """Whether signs such as `*` and `$` mark its text."""
         return self.is_text or self.has_fences
 
-    @property
-    def has_directives(self) -> bool:
-        """Whether a line that begins with `#` may be one of the preprocessor's."""
-        return not any(pair.mark == "#" for pair in self.pairs)
-
 
 def line_comment(mark: str, opens: str = "") -> Pair:
     """A comment that ends with its line."""

@@ -204,10 +204,13 @@ YAML = Language(
 TOML = Language(
     pairs=(line_comment("#"), long_string('"""'), long_string("'''"), string('"'), string("'", escapes=())),
     line=re.compile(r"[ \t]*(?:[#\[\]{}]|[\w\"'][^\n]*=)"),
+    skipped=(r'(?<=""")"', r"(?<=''')'"),  # the last three of more quotes close a string
     word_marks="_-",
 )
-INI = replace(TOML, line=None, pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#")))
-DOTENV = replace(TOML, line=None, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
+INI = replace(
+    TOML, line=None, skipped=(), pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#"))
+)
+DOTENV = replace(INI, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
 GHERKIN = Language(
     blocks="indent",
     pairs=(line_comment("#", r"^[ \t]*#"), long_string('"""'), string('"')),

@@ -122,7 +122,10 @@ def _goes_on_as_next_line(region: CursorRegion, reading: Reading, index: int) ->
 
 
 def copies_lines_below(region: CursorRegion, reading: Reading) -> Fire | None:
-    """Fires if three written lines, at least two of them telling, stand just below in the same order."""
+    """Fires if three written lines, at least two of them telling, stand just below in the same order.
+
+    A line before them that begins their block is dropped with them, unless it stands at the cursor.
+    """
     below = [line.rstrip() for line in region.lines_below[:_NUM_LINES_BELOW]]
     starts: list[int] = []
     written: list[str] = []
@@ -134,8 +137,23 @@ def copies_lines_below(region: CursorRegion, reading: Reading) -> Fire | None:
         written.append(text)
         last = written[-NUM_COPIED:]
         if text in below and sum(map(is_telling, last)) >= NUM_COPIED - 1 and _holds(below, last):
-            return Fire(line.end + 1, max(0, starts[-NUM_COPIED] - 1), "repeats-suffix")
+            keep = max(0, starts[-NUM_COPIED] - 1)
+            return Fire(line.end + 1, _before_header(region, reading, keep), "repeats-suffix")
     return None
+
+
+def _before_header(region: CursorRegion, reading: Reading, end: int) -> int:
+    """Return `end` without the written lines before it that begin a block; the author's own line is kept."""
+    for index in range(len(reading.lines) - 1, -1, -1):
+        line = reading.lines[index]
+        if line.end > end:
+            continue
+        code = region.line_code(reading, index)
+        begins_block = line.depth_end > line.depth or region.language.opener.search(code)
+        if not begins_block or (index == 0 and not region.is_blank_line):
+            break
+        end = max(0, line.start - 1)
+    return end
 
 
 def _holds(lines: list[str], part: list[str]) -> bool:

@@ -12,6 +12,9 @@ import pytest
 Stops = Callable[..., tuple[str, str]]
 Case = tuple[str, str, str, str, str]
 
+ENTRY = '    author = "Ann Smith",\n    title = "A Longer Name",\n    journal = "Second",\n'
+BODY = "    first = a + 1\n    second = a + 2\n    return first * second\n"
+
 IN_A_LINE: list[Case] = [
     ("python", "x = ‸name", "names\n", "names", "single-line"),
     ("python", "x = ‸ + 1", "a\ny = 2\n", "a", "single-line"),
@@ -105,6 +108,9 @@ REPEATS: list[Case] = [
         "# ----------------------------\n",
         "",
     ),
+    ("bibtex", f"‸\n\n@Article{{b,\n{ENTRY}}}\n", f"@Book{{b,\n{ENTRY}", "", "repeats-suffix"),
+    ("bibtex", f"@Book{{‸\n\n@Article{{b,\n{ENTRY}}}\n", f"b,\n{ENTRY}", "b,", "repeats-suffix"),
+    ("python", f"‸\n\n\ndef f(a):\n{BODY}", f"def g(a):\n{BODY}", "", "repeats-suffix"),
     ("python", "x = ‸", "[\n" + "    foo(1),\n" * 5, "[\n    foo(1),", "repeated-lines"),
     (
         "python",

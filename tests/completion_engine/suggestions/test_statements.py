@@ -43,6 +43,15 @@ STATEMENTS: list[Case] = [
         "end-of-statement",
     ),
     ("typescript", "type A = ‸", "\n  | 'b'\n  | 'c';\nlet d", "\n  | 'b'\n  | 'c';", "end-of-statement"),
+    # A preprocessor directive does not end a statement; a comment does.
+    (
+        "swift",
+        "    a = ‸",
+        "b\n#if DEBUG\n        .c()\n#endif\n        .d()\n    e()\n",
+        "b\n#if DEBUG\n        .c()\n#endif\n        .d()",
+        "end-of-statement",
+    ),
+    ("php", "<?php\nif (a) {\n    $b = ‸", "c\n#if\n    ->d();\n", "c", "end-of-statement"),
     ("go", "x := ‸", "f(a)\ny := 1\n", "f(a)", "end-of-statement"),
     (
         "go",

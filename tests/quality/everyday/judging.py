@@ -60,7 +60,7 @@ _REGEX_FACTOR = re.compile(r"\*/(?![*/\s])(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])+/[a-z]
 _PACK = "tree_sitter_language_pack"
 _VOID_TAGS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source"})
 
-# Grammars of the language pack, where a language is not called as its identifier is.
+# The grammar of the language pack for each language whose documents are parsed.
 _GRAMMARS: Mapping[str, str] = MappingProxyType(
     {
         "c": "c", "clojure": "clojure", "cmake": "cmake", "cpp": "cpp", "csharp": "csharp", "css": "css",
