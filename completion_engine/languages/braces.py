@@ -38,9 +38,9 @@ TRIPLE = long_string('"""')
 
 def regex(inner: tuple[Pair, ...] = ()) -> Pair:
     """A regular expression between slashes, as an expression may begin with one."""
-    brackets = Pair("[", r"\[", r"\]", escapes=ESCAPED)
+    brackets = Pair(r"\[", r"\]", escapes=ESCAPED)
     opens = r"(?<!\})/(?![/*])|/(?![/*>])"
-    return Pair("/", opens, "/", "string", "", _EXPRESSION_BEFORE, (brackets, *inner), ESCAPED, first="/")
+    return Pair(opens, "/", "string", "", _EXPRESSION_BEFORE, (brackets, *inner), ESCAPED, first="/")
 
 
 def argument_regex(inner: tuple[Pair, ...] = ()) -> Pair:
@@ -53,7 +53,7 @@ def argument_regex(inner: tuple[Pair, ...] = ()) -> Pair:
 
 def bars(before: str) -> Pair:
     """The parameters of a closure between two bars."""
-    return Pair("|", r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
+    return Pair(r"\|(?!\|)", r"\|", "bracket", before=re.compile(before))
 
 
 C_LIKE = Language(
@@ -66,8 +66,8 @@ C_LIKE = Language(
     skipped=(r"(?<=\d)'(?=\d)",),
     marks_blocks=True,
 )
-_CPP_RAW = string('R"', opens=r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', closes_as=r"\)<tag>\"", is_multiline=True)
-CPP = replace(C_LIKE, pairs=(*SLASHES, replace(_CPP_RAW, escapes=()), *PLAIN_STRINGS))
+_CPP_RAW = Pair(r'(?<=R)"(?P<tag>[^()\\\s]{0,16})\(', r"\)<tag>\"", is_multiline=True)
+CPP = replace(C_LIKE, pairs=(*SLASHES, _CPP_RAW, *PLAIN_STRINGS))
 JAVA = replace(C_LIKE, pairs=(*SLASHES, TRIPLE, *PLAIN_STRINGS), skipped=())
 KOTLIN = replace(
     JAVA,
@@ -100,12 +100,10 @@ SWIFT = replace(
     JAVA,
     pairs=(
         *SLASHES,
-        string(
-            "#",
-            opens=r'(?P<tag>#{1,4})"',
-            closes_as='"<tag>',
+        Pair(
+            r'(?P<tag>#{1,4})"',
+            '"<tag>',
             inner=(code_in("\\#(", ")"), code_in("\\##(", ")")),
-            escapes=(),
             is_multiline=True,
         ),
         long_string('"""', inner=(_SWIFT_CODE,), escapes=(r"\\[^\n(]",)),
@@ -117,12 +115,9 @@ D = replace(
     pairs=(
         *SLASHES,
         block_comment("/+", "+/"),
-        string('q"', opens=r'(?<=\bq)"(?P<tag>[A-Za-z_]\w*)(?=\n)', closes_as=r'^<tag>"', is_multiline=True),
-        *(
-            string('q"', opens=rf'(?<=\bq)"\{o}', closes_as=rf'\{c}"', escapes=(), is_multiline=True)
-            for o, c in ("()", "[]", "{}", "<>")
-        ),
-        string('r"', opens=r'(?<=\br)"', closes_as='"', escapes=(), is_multiline=True),
+        Pair(r'(?<=\bq)"(?P<tag>[A-Za-z_]\w*)(?=\n)', r'^<tag>"', escapes=ESCAPED, is_multiline=True),
+        *(Pair(rf'(?<=\bq)"\{o}', rf'\{c}"', is_multiline=True) for o, c in ("()", "[]", "{}", "<>")),
+        long_string('"', opens=r'(?<=\br)"', escapes=()),
         long_string("`", escapes=()),
         long_string('"'),
         string("'"),
@@ -139,7 +134,7 @@ RUST = replace(
     C_LIKE,
     pairs=(
         *SLASHES,
-        string('r"', opens=r'(?<=r)(?P<tag>#{0,8})"', closes_as='"<tag>', escapes=(), is_multiline=True),
+        Pair(r'(?<=r)(?P<tag>#{0,8})"', '"<tag>', is_multiline=True),
         long_string('"'),
         string("'", opens=r"'(?!\w)"),
         bars(r"(?:[(,=\[{;&]|=>|\b(?:move|return|else|async|in))\s*\Z"),
@@ -149,7 +144,7 @@ RUST = replace(
 )
 ZIG = replace(
     C_LIKE,
-    pairs=(line_comment("//"), *PLAIN_STRINGS, Pair("\\\\", r"^[ \t]*\\\\"), bars(r"\)[ \t]*\Z")),
+    pairs=(line_comment("//"), *PLAIN_STRINGS, Pair(r"^[ \t]*\\\\"), bars(r"\)[ \t]*\Z")),
     skipped=(r"\|\|",),
 )
 CSHARP = replace(
@@ -158,16 +153,14 @@ CSHARP = replace(
         *SLASHES,
         long_string('"""', opens=r'(?<=\$)"""', inner=(code_in("{", "}"),), escapes=(), first='"'),
         TRIPLE,
-        string(
-            '@"',
+        long_string(
             '"',
             opens=r'(?:(?<=@\$)|(?<=\$@))"',
             inner=(code_in("{", "}"),),
             escapes=('""', r"\{\{"),
-            is_multiline=True,
             first='"',
         ),
-        string('@"', '"', opens=r'(?<=@)"', escapes=('""',), is_multiline=True),
+        long_string('"', opens=r'(?<=@)"', escapes=('""',)),
         string('"', opens=r'(?<=\$)"', inner=(code_in("{", "}"),), escapes=(*ESCAPED, r"\{\{")),
         *PLAIN_STRINGS,
     ),
@@ -185,7 +178,7 @@ _PHP_STRINGS = (
 )
 PHP_CODE = replace(
     C_LIKE,
-    pairs=(*SLASHES, line_comment("#", r"#(?!\[)"), *_PHP_STRINGS),
+    pairs=(*SLASHES, line_comment(r"#(?!\[)"), *_PHP_STRINGS),
     skipped=(),
     word_marks="_$",
     ends=r"\?>",
@@ -196,7 +189,7 @@ SQL = replace(
     pairs=(
         line_comment("--"),
         block_comment("/*", "*/"),
-        region("$$", r"\$(?P<tag>\w*)\$", r"\$<tag>\$", "sql"),
+        region(r"\$(?P<tag>\w*)\$", r"\$<tag>\$", "sql"),
         string('"', escapes=()),
         string("'", opens=r"(?<=\b[eE])'"),
         string("'", escapes=()),
@@ -219,8 +212,8 @@ POWERSHELL = replace(
     pairs=(
         block_comment("<#", "#>"),
         line_comment("#"),
-        Pair('@"', r'@"(?=\n)', r'^"@', is_multiline=True),
-        Pair("@'", r"@'(?=\n)", r"^'@", is_multiline=True),
+        Pair(r'@"(?=\n)', r'^"@', is_multiline=True),
+        Pair(r"@'(?=\n)", r"^'@", is_multiline=True),
         long_string('"', inner=(code_in("$(", ")"),), escapes=(r"`[^\n]", r"\"\"")),
         long_string("'", escapes=("''",)),
     ),
@@ -235,9 +228,7 @@ R = replace(
     marks_blocks=False,
     pairs=(
         line_comment("#"),
-        string(
-            'r"', opens=r'(?<=\b[rR])"(?P<tag>-*)\(', closes_as=r'\)<tag>"', escapes=(), is_multiline=True
-        ),
+        Pair(r'(?<=\b[rR])"(?P<tag>-*)\(', r'\)<tag>"', is_multiline=True),
         long_string('"'),
         long_string("'"),
         string("`", escapes=()),
@@ -251,14 +242,14 @@ R = replace(
 PERL = Language(
     blocks="brace",
     pairs=(
-        Pair("=", r"^=[a-z]\w*", r"^=cut\b[^\n]*", "comment", is_multiline=True),
-        line_comment("#", r"(?<![$\w{\\])#"),
+        Pair(r"^=[a-z]\w*", r"^=cut\b[^\n]*", "comment", is_multiline=True),
+        line_comment(r"(?<![$\w{\\])#"),
         heredoc(r"<<[~-]?[\"']?(?P<tag>[A-Z_]\w*)[\"']?", r"^[ \t]*<tag>(?=\n)"),
         *(
-            Pair("q", rf"(?<![\w$@%&>-])q[qwrx]?[ \t]*\{o}", f"\\{c}", escapes=ESCAPED, is_multiline=True)
+            Pair(rf"(?<![\w$@%&>-])q[qwrx]?[ \t]*\{o}", f"\\{c}", escapes=ESCAPED, is_multiline=True)
             for o, c in ("()", "[]", "{}", "<>", "||", "//", "!!")
         ),
-        string("s/", "/", opens=r"(?<![\w$@%&>{-])[stym]r?/"),
+        string("/", opens=r"(?<![\w$@%&>{-])[stym]r?/"),
         long_string('"'),
         long_string("'"),
         argument_regex(),

@@ -22,7 +22,7 @@ JSONNET = replace(
     pairs=(
         *SLASHES,
         line_comment("#"),
-        Pair("|||", r"\|\|\|-?(?=\n)", r"^[ \t]*\|\|\|", is_multiline=True),
+        Pair(r"\|\|\|-?(?=\n)", r"^[ \t]*\|\|\|", is_multiline=True),
         *PLAIN_STRINGS,
     ),
 )
@@ -56,7 +56,7 @@ NIX = replace(
     skipped=(APOSTROPHE,),
     word_marks="_-'",
 )
-CONFIG = replace(CSS, pairs=(line_comment("#", r"(?<!\S)#"), *PLAIN_STRINGS), skipped=(APOSTROPHE,))
+CONFIG = replace(CSS, pairs=(line_comment(r"(?<!\S)#"), *PLAIN_STRINGS), skipped=(APOSTROPHE,))
 
 BY_IDENTIFIER: dict[str, Language] = {
     **dict.fromkeys(("terraform", "hcl"), HCL),

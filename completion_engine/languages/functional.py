@@ -31,7 +31,7 @@ PROLOG = replace(
 )
 HASKELL = Language(
     blocks="indent",
-    pairs=(block_comment("{-", "-}"), line_comment("--", r"--(?![!#$%&*+./<=>?@\\^|~:])"), string('"')),
+    pairs=(block_comment("{-", "-}"), line_comment(r"--(?![!#$%&*+./<=>?@\\^|~:])"), string('"')),
     skipped=NO_CHAR,
     opener=re.compile(r"(?:=|->|<-|\b(?:where|do|of|let|then|else))$"),
     unfinished=re.compile(r"(?:[-+*/=<>|&.$,]|\b(?:where|do|of|let|in|then|else))$"),
@@ -42,7 +42,7 @@ ELM = replace(HASKELL, pairs=(*HASKELL.pairs[:2], long_string('"""'), string('"'
 OCAML = Language(
     pairs=(
         block_comment("(*", "*)"),
-        Pair("{|", r"\{(?P<tag>[a-z_]*)\|", r"\|<tag>\}", is_multiline=True),
+        Pair(r"\{(?P<tag>[a-z_]*)\|", r"\|<tag>\}", is_multiline=True),
         long_string('"'),
     ),
     skipped=(r"\(\*\)", *NO_CHAR),

@@ -20,21 +20,21 @@ from completion_engine.languages.web import JSX
 _VOID_NAMES = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
 _VOID = frozenset({*_VOID_NAMES.split("|"), "!doctype"})
 _RAW = {"script": "javascript", "style": "css", "textarea": "plaintext"}
-_TAG = Pair("<", r"<(?P<tag>[A-Za-z!][\w:.-]*)", kind="tag")
+_TAG = Pair(r"<(?P<tag>[A-Za-z!][\w:.-]*)", kind="tag")
 _COMMENT = block_comment("<!--", "-->")
 _OPENER = re.compile(rf"<(?!(?:{_VOID_NAMES})\b)[A-Za-z][\w:.-]*(?:\s[^<>]*)?(?<!/)>$")
 
 
 def _comment(opens: str, closes: str) -> Pair:
-    return Pair(opens, opens, closes, "comment", is_multiline=True)
+    return Pair(opens, closes, "comment", is_multiline=True)
 
 
-PHP_CODE = region("<?", r"<\?(?:php\b|=)?", "", "php-code")
-_RUBY_CODE = region("<%", r"<%(?!%)[-=]?", r"-?%>", "ruby")
+PHP_CODE = region(r"<\?(?:php\b|=)?", "", "php-code")
+_RUBY_CODE = region(r"<%(?!%)[-=]?", r"-?%>", "ruby")
 _JINJA = (
     _comment(r"\{#", r"#\}"),
-    region("{{", r"\{\{-?", r"-?\}\}", "expression"),
-    region("{%", r"\{%[-+]?", r"[-+]?%\}", "expression"),
+    region(r"\{\{-?", r"-?\}\}", "expression"),
+    region(r"\{%[-+]?", r"[-+]?%\}", "expression"),
 )
 HTML = Language(
     blocks="tag",
@@ -42,7 +42,7 @@ HTML = Language(
         _COMMENT,
         PHP_CODE,
         _comment("<%--", "--%>"),
-        region("<%", r"<%(?!%)[-=#@!]?", r"-?%>", "expression"),
+        region(r"<%(?!%)[-=#@!]?", r"-?%>", "expression"),
         *_JINJA,
         _TAG,
     ),
@@ -55,18 +55,18 @@ XML = replace(
     HTML,
     pairs=(
         _COMMENT,
-        region("<![CDATA[", r"<!\[CDATA\[", r"\]\]>", "plaintext"),
-        Pair("<?", r"<\?", r"\?>", "comment", is_multiline=True),
+        region(r"<!\[CDATA\[", r"\]\]>", "plaintext"),
+        Pair(r"<\?", r"\?>", "comment", is_multiline=True),
         _TAG,
     ),
     markup=Markup({}, frozenset({"!doctype", "!element", "!attlist", "!entity"})),
 )
 _DIRECTIVE = replace(
-    region('"', r'(?<=\s)(?:v-|[:@\#])[\w:.\[\]-]*="', '"', "typescript"), first="v:@#"
+    region(r'(?<=\s)(?:v-|[:@\#])[\w:.\[\]-]*="', '"', "typescript"), first="v:@#"
 )  # its value is an expression
 VUE = replace(
     HTML,
-    pairs=(_COMMENT, region("{{", r"\{\{", r"\}\}", "typescript"), _TAG),
+    pairs=(_COMMENT, region(r"\{\{", r"\}\}", "typescript"), _TAG),
     markup=Markup(_RAW, _VOID, attributes=(_DIRECTIVE,)),
 )
 SVELTE_EXPRESSION = replace(JSX, skipped=(r"(?<=\{)[#/:@]\w+",))
@@ -83,8 +83,8 @@ BLADE = replace(
         _COMMENT,
         PHP_CODE,
         _comment(r"\{\{--", r"--\}\}"),
-        region("{!!", r"\{!!", r"!!\}", "expression"),
-        region("{{", r"\{\{", r"\}\}", "expression"),
+        region(r"\{!!", r"!!\}", "expression"),
+        region(r"\{\{", r"\}\}", "expression"),
         _TAG,
     ),
 )
@@ -97,8 +97,8 @@ HANDLEBARS = replace(
         _COMMENT,
         _comment(r"\{\{!--", r"--\}\}"),
         _comment(r"\{\{!", r"\}\}"),
-        region("{{{", r"\{\{\{", r"\}\}\}", "expression"),
-        region("{{", r"\{\{~?", r"~?\}\}", "expression"),
+        region(r"\{\{\{", r"\}\}\}", "expression"),
+        region(r"\{\{~?", r"~?\}\}", "expression"),
         _TAG,
     ),
 )
@@ -107,7 +107,7 @@ GO_TEMPLATE = replace(
     pairs=(
         _COMMENT,
         _comment(r"\{\{-?[ ]?/\*", r"\*/[ ]?-?\}\}"),
-        region("{{", r"\{\{-?", r"-?\}\}", "expression"),
+        region(r"\{\{-?", r"-?\}\}", "expression"),
         _TAG,
     ),
 )
@@ -133,29 +133,29 @@ RAZOR = replace(
 )
 SMARTY = replace(
     HTML,
-    pairs=(_COMMENT, _comment(r"\{\*", r"\*\}"), region("{", r"\{(?=[$/\w])", r"\}", "expression"), _TAG),
+    pairs=(_COMMENT, _comment(r"\{\*", r"\*\}"), region(r"\{(?=[$/\w])", r"\}", "expression"), _TAG),
 )
 
 
-def _indented(mark: str, opens: str, holds: str) -> Pair:
-    return region(mark, rf"^(?P<indent>[ \t]*){opens}[ \t]*(?=\n)", NO_DEEPER, holds, begins_below=True)
+def _indented(opens: str, holds: str) -> Pair:
+    return region(rf"^(?P<indent>[ \t]*){opens}[ \t]*(?=\n)", NO_DEEPER, holds, begins_below=True)
 
 
 PUG = Language(
     blocks="indent",
     pairs=(
-        line_comment("//", r"^[ \t]*//-?"),
-        _indented("script", r"script(?:\([^)\n]*\))?\.", "javascript"),
-        _indented("style", r"style(?:\([^)\n]*\))?\.", "css"),
-        _indented(":", r":(?P<lang>\w+)", "<lang>"),
-        _indented(":", r"(?P<lang>javascript|coffee|css|scss|sass|markdown|ruby):", "<lang>"),
+        line_comment(r"^[ \t]*//-?"),
+        _indented(r"script(?:\([^)\n]*\))?\.", "javascript"),
+        _indented(r"style(?:\([^)\n]*\))?\.", "css"),
+        _indented(r":(?P<lang>\w+)", "<lang>"),
+        _indented(r"(?P<lang>javascript|coffee|css|scss|sass|markdown|ruby):", "<lang>"),
         code_in("#{", "}", "ruby"),
     ),
     brackets="()",
     word_marks="_-",
 )
 SASS = Language(
-    blocks="indent", pairs=(line_comment("//", r"(?<!:)//"), block_comment("/*", "*/")), word_marks="_-$@"
+    blocks="indent", pairs=(line_comment(r"(?<!:)//"), block_comment("/*", "*/")), word_marks="_-$@"
 )
 
 BY_IDENTIFIER: dict[str, Language] = {

@@ -116,7 +116,7 @@ def _literal(expression: str) -> str:
 @lru_cache(maxsize=64)
 def _raw_pair(name: str, default: str, host: str) -> Pair:
     """The content of an element; a template language may write parts of it too."""
-    pair = region(f"<{name}", "", rf"(?i:</{re.escape(name)})\s*>", default)
+    pair = region("", rf"(?i:</{re.escape(name)})\s*>", default)
     return replace(pair, inner=_templates(language_of(host)))
 
 
@@ -214,7 +214,7 @@ def _add_tag(builder: ModeBuilder, language: Language, *, skips_leaves: bool) ->
 
 @lru_cache(maxsize=64)
 def _attribute(mark: str, inner: tuple[Pair, ...]) -> Pair:
-    return Pair(mark, mark, mark, inner=inner, is_multiline=True)
+    return Pair(mark, mark, inner=inner, is_multiline=True)
 
 
 def _braces(language: Language) -> tuple[Pair, ...]:
@@ -234,7 +234,7 @@ def _add_nested_text(builder: ModeBuilder, language: Language) -> None:
 
 @lru_cache(maxsize=8)
 def _without_condition(pair: Pair) -> Pair:
-    return Pair(pair.mark, pair.opens, kind="tag")
+    return Pair(pair.opens, kind="tag")
 
 
 def _add_code(builder: ModeBuilder, language: Language, around: Pair | None, is_quick: bool) -> None:

@@ -30,8 +30,8 @@ from completion_engine.languages.table import identifier_of, language_of
 _MAX_OPEN = 100  # the least number of recently opened entries that are kept
 _MAX_REGIONS = 8  # parts in other languages that stand in each other
 _MAX_TAG_CHARS = 80
-_ELEMENT = Pair("<>", "", kind="element", is_multiline=True)
-_NESTED_ELEMENT = Pair("<>", "", kind="nested-element", is_multiline=True)
+_ELEMENT = Pair("", kind="element", is_multiline=True)
+_NESTED_ELEMENT = Pair("", kind="nested-element", is_multiline=True)
 _TAG_NAME = re.compile(r"[\w:.$!-]*")
 _NAMED_BY_TAG = frozenset({
     "css", "graphql", "html", "javascript", "json", "lua", "markdown", "perl", "php-code", "python", "ruby",

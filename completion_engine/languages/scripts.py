@@ -47,7 +47,6 @@ PYTHON = Language(
     blocks="indent",
     pairs=(
         region(
-            "%%",
             r"\A%%(?P<lang>bash|sh|html|javascript|js|latex|markdown|perl|ruby|sql|svg)\b[^\n]*",
             r"(?!)",
             "<lang>",
@@ -81,11 +80,10 @@ COFFEE = replace(
 )
 _DELIMITED = tuple(
     Pair(
-        f"%{opens}",
         rf"(?<![\w)\]}}])%(?:[qQwWiIrsx]?\{opens}|[qQwWiIrsx](?=\{opens})\{opens})",
         f"\\{closes}",
         "string",
-        inner=(Pair(opens, f"\\{opens}", f"\\{closes}", "string", escapes=ESCAPED, is_multiline=True),)
+        inner=(Pair(f"\\{opens}", f"\\{closes}", "string", escapes=ESCAPED, is_multiline=True),)
         if opens != closes
         else (),
         escapes=ESCAPED,
@@ -104,8 +102,8 @@ _RUBY_HEREDOCS = (
 RUBY = Language(
     blocks="end",
     pairs=(
-        Pair("=begin", r"^=begin\b", r"^=end\b[^\n]*", "comment", is_multiline=True),
-        region("__END__", r"^__END__(?=\n)", r"(?!)", "plaintext", begins_below=True),
+        Pair(r"^=begin\b", r"^=end\b[^\n]*", "comment", is_multiline=True),
+        region(r"^__END__(?=\n)", r"(?!)", "plaintext", begins_below=True),
         line_comment("#"),
         *_RUBY_HEREDOCS,
         *_DELIMITED,
@@ -130,14 +128,14 @@ ELIXIR = replace(
     RUBY,
     pairs=(
         line_comment("#"),
-        region("~H", r'~H"""(?=\n)', r'^[ \t]*"""', "heex", begins_below=True),
+        region(r'~H"""(?=\n)', r'^[ \t]*"""', "heex", begins_below=True),
         *(
             string(end, opens=rf"{sigil}{end}", inner=inner, is_multiline=True, first="~" + end[0])
             for end in ('"""', "'''")
             for sigil, inner in (("~[A-Z]", ()), ("(?:~[a-z])?", (_HASH_BRACE,)))
         ),
         *(
-            Pair("~", rf"~{case}\{o}", rf"\{c}", inner=inner, escapes=ESCAPED, is_multiline=True)
+            Pair(rf"~{case}\{o}", rf"\{c}", inner=inner, escapes=ESCAPED, is_multiline=True)
             for o, c in ("()", "[]", "{}", "//", "||", '""')
             for case, inner in (("[a-z]", (_HASH_BRACE,)), ("[A-Z]", ()))
         ),
@@ -153,9 +151,9 @@ ELIXIR = replace(
 LUA = Language(
     blocks="end",
     pairs=(
-        Pair("--[[", r"--\[(?P<tag>=*)\[", r"\]<tag>\]", "comment", is_multiline=True),
+        Pair(r"--\[(?P<tag>=*)\[", r"\]<tag>\]", "comment", is_multiline=True),
         line_comment("--"),
-        Pair("[[", r"\[(?P<tag>=*)\[", r"\]<tag>\]", is_multiline=True),
+        Pair(r"\[(?P<tag>=*)\[", r"\]<tag>\]", is_multiline=True),
         *PLAIN_STRINGS,
     ),
     opener=re.compile(r"\b(?:do|then|else|repeat)$|\bfunction\b[^()]*\([^()]*\)$"),
@@ -186,7 +184,7 @@ JULIA = replace(
 MATLAB = replace(
     JULIA,
     pairs=(
-        Pair("%{", r"^[ \t]*%\{(?=\n)", r"^[ \t]*%\}", "comment", is_multiline=True),
+        Pair(r"^[ \t]*%\{(?=\n)", r"^[ \t]*%\}", "comment", is_multiline=True),
         line_comment("%"),
         string('"', escapes=('""',)),
         string("'", opens=r"(?<![\w)\]}'.])'", escapes=("''",)),
@@ -239,7 +237,7 @@ VISUAL_BASIC = replace(
 )
 VIM = replace(
     JULIA,
-    pairs=(line_comment('"', r'^[ \t]*"'), string('"'), string("'", escapes=("''",))),
+    pairs=(line_comment(r'^[ \t]*"'), string('"'), string("'", escapes=("''",))),
     skipped=(APOSTROPHE,),
     unfinished=re.compile(r"\\$"),
     closers=frozenset({"endif", "endfunction", "endfor", "endwhile", "endtry"}),
@@ -249,15 +247,15 @@ ASSEMBLY = Language(
         block_comment("/*", "*/"),
         line_comment("//"),
         line_comment(";"),
-        line_comment("#", r"^[ \t]*#|(?<=[ \t])#(?=[ \t])"),
-        line_comment("@", r"(?<=[ \t])@(?=[ \t])"),
+        line_comment(r"^[ \t]*#|(?<=[ \t])#(?=[ \t])"),
+        line_comment(r"(?<=[ \t])@(?=[ \t])"),
         string('"'),
     ),
     closers=frozenset({"ret", "iret", "bx", "leave"}),
     skipped=NO_CHAR,
 )
 COBOL = Language(
-    pairs=(line_comment("*>"), string('"', escapes=()), string("'", escapes=())),
+    pairs=(line_comment(r"\*>"), string('"', escapes=()), string("'", escapes=())),
     brackets="()",
     word_marks="_-",
 )

@@ -31,7 +31,7 @@ _SHELL_HEREDOCS = (
 SHELL = Language(
     blocks="end",
     pairs=(
-        line_comment("#", r"(?<![^\s;(|&])#"),
+        line_comment(r"(?<![^\s;(|&])#"),
         *_SHELL_HEREDOCS,
         long_string('"', inner=(DOLLAR_PAREN, code_in("${", "}"))),
         string("'", opens=r"(?<=\$)'", is_multiline=True),
@@ -51,7 +51,6 @@ DOCKERFILE = replace(
     label=NEVER,
     pairs=(
         region(
-            "RUN <<",
             r"^[ \t]*RUN[ \t]+(?:--\S+[ \t]+)*<<-?['\"]?(?P<tag>[A-Za-z_]\w*)['\"]?[ \t]*(?=\n)",
             r"^[ \t]*<tag>(?=\n)",
             "shellscript",
@@ -64,7 +63,7 @@ _LINE_STRINGS = (string('"', inner=(DOLLAR_PAREN,)), string("'"))
 MAKEFILE = replace(
     SHELL,
     blocks="brace",
-    pairs=(line_comment("#", r"(?<![^\s])#"), *_LINE_STRINGS),
+    pairs=(line_comment(r"(?<![^\s])#"), *_LINE_STRINGS),
     label=NEVER,
     opener=re.compile(r"^[^\s#:=][^#:=]*::?(?![:=])[^=]*$"),
     closers=frozenset({"endif", "endef"}),
@@ -74,9 +73,9 @@ JUST = replace(MAKEFILE, has_fixed_indents=False)
 CMAKE = Language(
     blocks="end",
     pairs=(
-        Pair("#[[", r"#\[(?P<tag>=*)\[", r"\]<tag>\]", "comment", is_multiline=True),
+        Pair(r"#\[(?P<tag>=*)\[", r"\]<tag>\]", "comment", is_multiline=True),
         line_comment("#"),
-        Pair("[[", r"\[(?P<tag>=*)\[", r"\]<tag>\]", is_multiline=True),
+        Pair(r"\[(?P<tag>=*)\[", r"\]<tag>\]", is_multiline=True),
         long_string('"'),
     ),
     brackets="(){}",
@@ -88,17 +87,15 @@ CMAKE = Language(
 )
 FISH = replace(
     SHELL,
-    pairs=(line_comment("#", r"(?<![^\s;(|&])#"), long_string('"', inner=(DOLLAR_PAREN,)), long_string("'")),
+    pairs=(line_comment(r"(?<![^\s;(|&])#"), long_string('"', inner=(DOLLAR_PAREN,)), long_string("'")),
     opener=re.compile(r"^\s*(?:function|if|for|while|switch|case|begin|else)\b"),
     closers=frozenset({"end"}),
 )
-TCL = replace(SHELL, blocks="brace", pairs=(line_comment("#", r"^[ \t]*#|(?<=;)[ \t]*#"), long_string('"')))
-NUSHELL = replace(
-    SHELL, blocks="brace", pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'"))
-)
+TCL = replace(SHELL, blocks="brace", pairs=(line_comment(r"^[ \t]*#|(?<=;)[ \t]*#"), long_string('"')))
+NUSHELL = replace(SHELL, blocks="brace", pairs=(line_comment(r"(?<!\S)#"), long_string('"'), string("'")))
 BATCH = Language(
     pairs=(
-        Pair("::", r"^[ \t]*(?:::|@?[rR][eE][mM]\b)", kind="comment", first=":@rR"),
+        Pair(r"^[ \t]*(?:::|@?[rR][eE][mM]\b)", kind="comment", first=":@rR"),
         string('"', escapes=()),
     ),
     brackets="()",

@@ -36,7 +36,6 @@ class Pair:
     opens the pair `otherwise`.
     """
 
-    mark: str
     opens: str
     closes: str = ""
     kind: Kind = "string"
@@ -144,34 +143,28 @@ class Language:
         return self.is_text or self.has_fences
 
 
-def line_comment(mark: str, opens: str = "") -> Pair:
-    """A comment that ends with its line."""
-    return Pair(mark, opens or re.escape(mark), kind="comment")
+def line_comment(opens: str) -> Pair:
+    """A comment that ends with its line; `opens` is a regular expression."""
+    return Pair(opens, kind="comment")
 
 
 def block_comment(opens: str, closes: str) -> Pair:
     """A comment between two literal marks."""
-    return Pair(opens, re.escape(opens), re.escape(closes), "comment", is_multiline=True)
+    return Pair(re.escape(opens), re.escape(closes), "comment", is_multiline=True)
 
 
 def string(  # noqa: PLR0913 - what strings differ in
     mark: str,
-    closes: str = "",
     *,
     opens: str = "",
-    closes_as: str = "",
     inner: tuple[Pair, ...] = (),
     escapes: tuple[str, ...] = ESCAPED,
     is_multiline: bool = False,
     first: str = "",
 ) -> Pair:
-    """A string between literal marks, which are the same unless `closes` says otherwise.
-
-    `opens` and `closes_as` are the expressions of marks that their text alone does not tell.
-    """
-    end = closes_as or re.escape(closes or mark)
-    opens = opens or re.escape(mark)
-    return Pair(mark, opens, end, "string", "", None, inner, escapes, is_multiline, first=first)
+    """A string that a literal mark closes and, unless `opens` is another expression, opens."""
+    opens, closes = opens or re.escape(mark), re.escape(mark)
+    return Pair(opens, closes, inner=inner, escapes=escapes, is_multiline=is_multiline, first=first)
 
 
 def long_string(mark: str, **options: object) -> Pair:
@@ -181,12 +174,12 @@ def long_string(mark: str, **options: object) -> Pair:
 
 def code_in(mark: str, closes: str, holds: str = "") -> Pair:
     """Code in a string or text, between literal marks; `closes` is a bracket."""
-    return Pair(mark, re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
+    return Pair(re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
 
 
-def region(mark: str, opens: str, closes: str, holds: str, **options: bool) -> Pair:
+def region(opens: str, closes: str, holds: str, **options: bool) -> Pair:
     """A part of a document in another language."""
-    return Pair(mark, opens, closes, "region", holds, **options)  # type: ignore[arg-type]
+    return Pair(opens, closes, "region", holds, **options)  # type: ignore[arg-type]
 
 
 def heredoc(opens: str, closes: str, *inner: Pair) -> Pair:
@@ -194,4 +187,4 @@ def heredoc(opens: str, closes: str, *inner: Pair) -> Pair:
 
     The pairs of `inner` open code of the language around it.
     """
-    return Pair("<<", opens, closes, "region", "<tag>", inner=inner, begins_below=True)
+    return Pair(opens, closes, "region", "<tag>", inner=inner, begins_below=True)

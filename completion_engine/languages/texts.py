@@ -22,16 +22,15 @@ from completion_engine.languages.syntax import (
 NO_DEEPER = r"^(?=[ \t]{0,<width>}\S)"  # a line that is indented no deeper
 _HTML_COMMENT = block_comment("<!--", "-->")
 _TEMPLATES = (
-    region("{{", r"\{\{", r"\}\}", "expression"),
-    region("{%", r"\{%", r"%\}", "expression"),
+    region(r"\{\{", r"\}\}", "expression"),
+    region(r"\{%", r"%\}", "expression"),
 )
-_MATH = region("$$", r"\$\$", r"\$\$", "latex")
+_MATH = region(r"\$\$", r"\$\$", "latex")
 FRONT_MATTER = (
-    region("---", r"\A---[ \t]*(?=\n)", r"^---[ \t]*(?=\n)", "yaml", begins_below=True),
-    region("+++", r"\A\+\+\+[ \t]*(?=\n)", r"^\+\+\+[ \t]*(?=\n)", "toml", begins_below=True),
+    region(r"\A---[ \t]*(?=\n)", r"^---[ \t]*(?=\n)", "yaml", begins_below=True),
+    region(r"\A\+\+\+[ \t]*(?=\n)", r"^\+\+\+[ \t]*(?=\n)", "toml", begins_below=True),
 )
 _FENCE = region(
-    "```",
     r"^(?:[ \t]|[-*+>][ \t]|\d+[.)][ \t]|>)*+(?P<tag>`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})"
     r"[ \t]*\{?[.:]?(?P<lang>[\w+#.-]*)[^\n]*",
     r"^[ \t>]*<tag>[`~]*[ \t]*(?=\n)",
@@ -39,7 +38,6 @@ _FENCE = region(
     begins_below=True,
 )
 _CONTAINER = region(
-    ":::",
     r"^[ \t]*(?P<tag>:{3,})[ \t]*[\w{.][^\n]*",
     r"^[ \t]*<tag>[ \t]*(?=\n)",
     "markdown",
@@ -62,27 +60,24 @@ MDX = replace(
         _FENCE,
         _CONTAINER,
         _MATH,
-        region("export", r"^(?:export|import)\b(?=[ {*])", r"(?=\n[ \t]*\n)", "javascriptreact"),
-        Pair("<", r"<(?P<tag>[A-Z][\w.]*)", kind="tag"),
+        region(r"^(?:export|import)\b(?=[ {*])", r"(?=\n[ \t]*\n)", "javascriptreact"),
+        Pair(r"<(?P<tag>[A-Z][\w.]*)", kind="tag"),
         code_in("{", "}", "javascriptreact"),
     ),
     markup=Markup(braces="javascriptreact"),
 )
-_ENVIRONMENT = Pair(
-    "\\begin", r"\\begin\{(?P<tag>[^}\n]{1,40})\}", r"\\end\{<tag>\}", "bracket", is_multiline=True
-)
+_ENVIRONMENT = Pair(r"\\begin\{(?P<tag>[^}\n]{1,40})\}", r"\\end\{<tag>\}", "bracket", is_multiline=True)
 _VERBATIM = region(
-    "verbatim",
     r"\\begin\{(?P<tag>verbatim\*?|Verbatim|lstlisting|minted|comment|filecontents\*?|alltt|pycode)\}"
     r"(?:\[[^\]\n]*\])?(?:\{(?P<lang>[\w+#-]*)\})?",
     r"\\end\{<tag>\}",
     "<lang>",
 )
 _TEX_MATH = (
-    region("$$", r"\$\$", r"\$\$", "latex-math"),
-    region("$", r"\$", r"\$|(?=\n[ \t]*\n)", "latex-math"),
-    region("\\[", r"\\\[", r"\\\]", "latex-math"),
-    region("\\(", r"\\\(", r"\\\)|(?=\n[ \t]*\n)", "latex-math"),
+    region(r"\$\$", r"\$\$", "latex-math"),
+    region(r"\$", r"\$|(?=\n[ \t]*\n)", "latex-math"),
+    region(r"\\\[", r"\\\]", "latex-math"),
+    region(r"\\\(", r"\\\)|(?=\n[ \t]*\n)", "latex-math"),
 )
 _TEX_ESCAPES = r"\\[^\w\s\[\]()]"
 _TEX_LITERALS = (
@@ -98,7 +93,6 @@ LATEX = replace(
 LATEX_MATH = replace(LATEX, pairs=(line_comment("%"), _ENVIRONMENT), skipped=(_TEX_ESCAPES,))
 BIBTEX = replace(TEXT, blocks="brace", pairs=(line_comment("%"), string('"')), brackets="{}")
 _RST_CODE = region(
-    "::",
     r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode|raw|parsed-literal)::"
     r"[ \t]*(?P<lang>[\w+#-]*)[^\n]*",
     NO_DEEPER,
@@ -110,10 +104,9 @@ ASCIIDOC = replace(
     TEXT,
     pairs=(
         _FENCE,
-        region("//", r"^(?P<tag>/{4,})(?=\n)", r"^<tag>(?=\n)", "plaintext", begins_below=True),
+        region(r"^(?P<tag>/{4,})(?=\n)", r"^<tag>(?=\n)", "plaintext", begins_below=True),
         replace(
             region(
-                "----",
                 r"^(?P<tag>-{4,}|\.{4,}|\+{4,})[ \t]*(?=\n)",
                 r"^<tag>[ \t]*(?=\n)",
                 "<lang>",
@@ -121,11 +114,9 @@ ASCIIDOC = replace(
             ),
             named_above=re.compile(r"\[source,[ \t]*([\w+#-]+)[^\]\n]*\]\n(?:\.[^\n]*\n)?\Z"),
         ),
+        region(r"^(?P<tag>[|,:!]={3,})[ \t]*(?=\n)", r"^<tag>[ \t]*(?=\n)", "asciidoc", begins_below=True),
         region(
-            "|===", r"^(?P<tag>[|,:!]={3,})[ \t]*(?=\n)", r"^<tag>[ \t]*(?=\n)", "asciidoc", begins_below=True
-        ),
-        region(
-            "====",  # one of these lines under a text would make it a title
+            # One of these lines under a text would make it a title.
             r"(?:\A|(?<=\n\n)|(?<=\]\n))^(?P<tag>={4,}|\*{4,}|_{4,}|--)[ \t]*(?=\n)",
             r"^<tag>[ \t]*(?=\n)",
             "asciidoc",
@@ -138,27 +129,26 @@ ORG = replace(
     TEXT,
     pairs=(
         region(
-            "#+begin",
             r"^[ \t]*#\+[bB][eE][gG][iI][nN]_(?P<tag>\w+)(?:[ \t]+(?P<lang>[\w+#-]+))?[^\n]*",
             r"^[ \t]*#\+[eE][nN][dD]_<tag>",
             "<lang>",
             begins_below=True,
         ),
-        region(":", r"^[ \t]*:(?!END:)[A-Z_]+:[ \t]*(?=\n)", r"^[ \t]*:END:", "org", begins_below=True),
+        region(r"^[ \t]*:(?!END:)[A-Z_]+:[ \t]*(?=\n)", r"^[ \t]*:END:", "org", begins_below=True),
     ),
 )
 TYPST = Language(
     pairs=(
         _FENCE,
-        line_comment("//", r"(?<!:)//"),
+        line_comment(r"(?<!:)//"),
         block_comment("/*", "*/"),
-        region("$", r"\$", r"\$", "latex-math"),
+        region(r"\$", r"\$", "latex-math"),
         replace(string('"'), before=re.compile(r"[(,:=][ ]?\Z")),
     ),
     skipped=(*ESCAPED, _INLINE_CODE),
     has_fences=True,
 )
-COMMIT = replace(TEXT, pairs=(line_comment("#", r"^#"),))
+COMMIT = replace(TEXT, pairs=(line_comment(r"^#"),))
 
 _VALUE_BEFORE = r"(?<![^\s\[{,:(=-])"
 _YAML_SHELL = (
@@ -173,12 +163,12 @@ _STEP_LANGUAGE = re.compile(
 )
 _YAML_KEY = r"^(?P<indent>[ ]*+(?:-[ ]++)*+)"
 _YAML_SCRIPT = region(
-    "|", rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True
+    rf"{_YAML_KEY}(?:{_YAML_SHELL}):[ \t]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True
 )
 YAML = Language(
     blocks="indent",
     pairs=(
-        line_comment("#", r"(?<!\S)#"),
+        line_comment(r"(?<!\S)#"),
         replace(
             _YAML_SCRIPT,
             opens=rf"^(?P<indent>[ ]*+)(?:run|script):[ \t]+{_SCALAR}",
@@ -187,11 +177,9 @@ YAML = Language(
             otherwise=_YAML_SCRIPT,
         ),
         _YAML_SCRIPT,
-        region(
-            "|", rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", NO_DEEPER, "<lang>", begins_below=True
-        ),
-        region("|", rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", NO_DEEPER, "plaintext", begins_below=True),
-        region("|", rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True),
+        region(rf"{_YAML_KEY}(?P<lang>[\w.-]+\.\w+):[ \t]+{_SCALAR}", NO_DEEPER, "<lang>", begins_below=True),
+        region(rf"{_YAML_KEY}[^\s#:][^\n:]*:[ \t]+{_SCALAR}", NO_DEEPER, "plaintext", begins_below=True),
+        region(rf"^(?P<indent>[ ]*)-[ ]+{_SCALAR}", NO_DEEPER, "shellscript", begins_below=True),
         string('"', opens=_VALUE_BEFORE + '"'),
         string("'", opens=_VALUE_BEFORE + "'", escapes=("''",)),
     ),
@@ -207,13 +195,11 @@ TOML = Language(
     skipped=(r'(?<=""")"', r"(?<=''')'"),  # the last three of more quotes close a string
     word_marks="_-",
 )
-INI = replace(
-    TOML, line=None, skipped=(), pairs=(line_comment(";", r"^[ \t]*;"), line_comment("#", r"^[ \t]*#"))
-)
-DOTENV = replace(INI, pairs=(line_comment("#", r"(?<!\S)#"), long_string('"'), string("'")))
+INI = replace(TOML, line=None, skipped=(), pairs=(line_comment(r"^[ \t]*;"), line_comment(r"^[ \t]*#")))
+DOTENV = replace(INI, pairs=(line_comment(r"(?<!\S)#"), long_string('"'), string("'")))
 GHERKIN = Language(
     blocks="indent",
-    pairs=(line_comment("#", r"^[ \t]*#"), long_string('"""'), string('"')),
+    pairs=(line_comment(r"^[ \t]*#"), long_string('"""'), string('"')),
     opener=re.compile(r":$"),
 )
 UNKNOWN = Language(pairs=PLAIN_STRINGS, skipped=(APOSTROPHE,))

@@ -42,7 +42,7 @@ def _templates(code: str) -> tuple[Pair, ...]:
     """Template strings; `code` is the language of what stands in `${}`. A tag may name that of the text."""
     plain = long_string("`", inner=(DOLLAR_BRACE,))
     opens = r"(?:(?<=[\w)>/])|(?<=/ ))`"
-    tagged = replace(region("`", opens, "`", "<lang>", is_template=True), first="`")
+    tagged = replace(region(opens, "`", "<lang>", is_template=True), first="`")
     return replace(tagged, inner=(code_in("${", "}", code),), named_above=_TAGS, otherwise=plain), plain
 
 
@@ -58,7 +58,7 @@ JAVASCRIPT = replace(
     word_marks="_$",
 )
 _JSX_TAG = Pair(
-    "<", r"<(?!\w+\s*(?:,|extends\b))(?P<tag>[A-Za-z_$][\w$.:-]*|(?=>))", kind="tag", before=_ELEMENT_BEFORE
+    r"<(?!\w+\s*(?:,|extends\b))(?P<tag>[A-Za-z_$][\w$.:-]*|(?=>))", kind="tag", before=_ELEMENT_BEFORE
 )
 JSX = replace(
     JAVASCRIPT, pairs=(*JAVASCRIPT.pairs, _JSX_TAG), markup=Markup(braces="", is_nested_in_code=True)
