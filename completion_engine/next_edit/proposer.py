@@ -41,9 +41,8 @@ class EditProposer:
     Scores are remembered, so that a request that was interrupted goes on where it was.
     """
 
-    def __init__(self, target: LanguageModel, tokenizer: Tokenizer, threshold: float | None = None) -> None:
-        """`threshold` replaces those of `decision`."""
-        self._tokenizer, self._threshold = tokenizer, threshold
+    def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
         self._max_tokens = min(_MAX_TOKENS, target.capacity // 8)
         room = target.capacity - 2 * self._max_tokens - target.chunks.max_pending
         self._prompts = PlacePrompts(tokenizer, room)
@@ -68,7 +67,7 @@ class EditProposer:
         until_s = begin_s + MAX_MS / 1e3
         for candidate, evidence in self.scored(request, candidates, until_s):
             num_scored += 1
-            proposal = self._decide(request, candidate, evidence)
+            proposal = _decide(request, candidate, evidence)
             if proposal is not None:
                 break
         return EditAnswer(
@@ -176,15 +175,12 @@ class EditProposer:
         except ValueError:
             return None
 
-    def _decide(self, request: EditRequest, candidate: Candidate, evidence: Evidence) -> ProposedEdit | None:
-        likely, threshold = probability(evidence), self._threshold
-        if threshold is None:
-            threshold = threshold_of(evidence, is_invoked=request.is_invoked)
-        if likely < threshold:
-            return None
-        return ProposedEdit(
-            candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely
-        )
+
+def _decide(request: EditRequest, candidate: Candidate, evidence: Evidence) -> ProposedEdit | None:
+    likely = probability(evidence)
+    if likely < threshold_of(evidence, is_invoked=request.is_invoked):
+        return None
+    return ProposedEdit(candidate.edit, candidate.repeats, candidate.num_examples, evidence.log_odds, likely)
 
 
 def _reason(request: EditRequest, candidates: list[Candidate]) -> str:

@@ -32,10 +32,16 @@ HUNK = Hunk("a", 0, ("x = fetch(1)",), ("x = load(1)",))
 REQUEST = EditRequest([DOCUMENT], [HUNK])
 
 
+@pytest.fixture
+def anything_is_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposer_module, "threshold_of", lambda *_, **__: 0.0)
+
+
+@pytest.mark.usefixtures("anything_is_likely")
 def test_the_nearest_place_is_proposed_where_anything_is_likely(
     target: LanguageModel, tokenizer: Tokenizer
 ) -> None:
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(REQUEST)
+    answer = EditProposer(target, tokenizer).propose(REQUEST)
     assert answer.proposal is not None
     assert answer.proposal.edit == LineEdit("a", 1, ("x = fetch(0)",), ("x = load(0)",))
     assert answer.proposal.repeats == HUNK
@@ -43,9 +49,10 @@ def test_the_nearest_place_is_proposed_where_anything_is_likely(
 
 
 def test_few_places_are_scored_where_none_is_likely_enough(
-    target: LanguageModel, tokenizer: Tokenizer
+    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proposer = EditProposer(target, tokenizer, threshold=1.1)
+    monkeypatch.setattr(proposer_module, "threshold_of", lambda *_, **__: 1.1)
+    proposer = EditProposer(target, tokenizer)
     answer = proposer.propose(REQUEST)
     assert (answer.proposal, answer.rule, answer.num_scored) == (None, "edit-unlikely", MAX_SCORED)
     again = proposer.propose(REQUEST)
@@ -54,6 +61,7 @@ def test_few_places_are_scored_where_none_is_likely_enough(
     assert proposer.propose(REQUEST).num_forwards == MAX_SCORED
 
 
+@pytest.mark.usefixtures("anything_is_likely")
 @pytest.mark.parametrize(
     ("request_", "rule"),
     [
@@ -68,7 +76,7 @@ def test_few_places_are_scored_where_none_is_likely_enough(
 def test_without_a_place_no_pass_runs(
     target: LanguageModel, tokenizer: Tokenizer, request_: EditRequest, rule: str
 ) -> None:
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(request_)
+    answer = EditProposer(target, tokenizer).propose(request_)
     assert (answer.proposal, answer.rule, answer.num_forwards) == (None, rule, 0)
 
 
@@ -79,11 +87,12 @@ def test_a_cancelled_request_ends(target: LanguageModel, tokenizer: Tokenizer) -
         EditProposer(target, tokenizer).propose(replace(REQUEST, cancellation=cancellation))
 
 
+@pytest.mark.usefixtures("anything_is_likely")
 def test_no_place_is_scored_once_the_time_is_over(
     target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proposer_module, "MAX_MS", -1.0)
-    assert EditProposer(target, tokenizer, threshold=0.0).propose(REQUEST).num_scored == 0
+    assert EditProposer(target, tokenizer).propose(REQUEST).num_scored == 0
 
 
 def breaks(document: EditDocument, edit: LineEdit) -> bool:
@@ -108,6 +117,7 @@ def test_an_edit_that_breaks_the_document_far_away_is_seen() -> None:
     assert not breaks(document, LineEdit("a", 0, lines, lines[1:-1]))
 
 
+@pytest.mark.usefixtures("anything_is_likely")
 @pytest.mark.parametrize("max_chars", [1_000_000, 5_000])
 def test_an_edit_that_breaks_the_syntax_is_not_scored(
     target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, max_chars: int
@@ -116,7 +126,7 @@ def test_an_edit_that_breaks_the_syntax_is_not_scored(
     document = replace(DOCUMENT, lines=(*LINES[:3], *["pass"] * 2_000))
     hunk = Hunk("a", 0, ("x = fetch(1)",), ("x = fetch((1)",))
     request = EditRequest([document], [hunk])
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(request)
+    answer = EditProposer(target, tokenizer).propose(request)
     assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
 
 
@@ -197,20 +207,22 @@ def test_a_rename_prompt_leaves_out_what_other_edits_would_change(tokenizer: Tok
     assert LINES[3] in shown and LINES[6] in shown and LINES[5] not in shown and LINES[4] not in shown
 
 
+@pytest.mark.usefixtures("anything_is_likely")
 def test_a_place_whose_prompt_is_too_long_is_not_scored(target: LanguageModel, tokenizer: Tokenizer) -> None:
     assert PlacePrompts(tokenizer, 10).prompt(REQUEST, DOCUMENT, LineEdit("a", 1, LINES[1:2], ("x",))) is None
     long = EditDocument("a", "a.py", "python", (LINES[0], "x = fetch(" + "1 + " * 2_000 + "1)"))
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([long], [HUNK]))
+    answer = EditProposer(target, tokenizer).propose(EditRequest([long], [HUNK]))
     assert (answer.proposal, answer.num_candidates, answer.num_scored) == (None, 1, 0)
 
 
+@pytest.mark.usefixtures("anything_is_likely")
 def test_lines_that_go_away_are_scored_with_the_line_after_them(
     target: LanguageModel, tokenizer: Tokenizer
 ) -> None:
     lines = ("top()", "print(value)", "middle()", "print(value)", "end()")
     document = EditDocument("a", "a.py", "python", lines)
     hunk = Hunk("a", 1, ("print(value)",), ())
-    answer = EditProposer(target, tokenizer, threshold=0.0).propose(EditRequest([document], [hunk], 1))
+    answer = EditProposer(target, tokenizer).propose(EditRequest([document], [hunk], 1))
     assert answer.proposal is not None
     assert answer.proposal.edit == LineEdit("a", 1, ("print(value)",), ())
 
