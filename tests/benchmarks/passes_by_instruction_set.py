@@ -2,9 +2,9 @@
 
 Run as `python -m tests.benchmarks.passes_by_instruction_set [OTHER_TREE ...]`: prints a column for this tree
 and one for each other, a checkout with the same module names. `--as AVX2` compiles as for a processor that
-has no wider instructions, `--as AVX-VNNI` as for one that has that too. The time of one thread is the
-processor time that it used. With `--threads 2`, times are those of the clock, which other programs lengthen.
-Owns this one measurement.
+has no wider instructions, `--as AVX-VNNI` and `--as "AVX-512 VNNI"` as for one that has these too. The time
+of one thread is the processor time that it used. With `--threads 2`, times are those of the clock, which
+other programs lengthen. Owns this one measurement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 BITS, PRODUCT_ROWS = (4, 5, 6, 8), (1, 4, 8, 16, 64)
@@ -38,9 +38,25 @@ _WIDER = (
     "gfni",
     "evex512",
 )
-# Features added to those of AVX2. AVX-VNNI's instruction comes in AVX-512's encoding, because no
-# processor here has its own: the last name takes that away from the compiler, after it was named for `dot`.
-_ADDED = {"AVX2": (), "AVX-VNNI": ("+avxvnni", "+avx512vl", "+avx512vnni", "-avxvnni")}
+
+
+class Forced(NamedTuple):
+    """A processor to compile for: LLVM's name of it, the features it lacks, by how their names begin, and
+    those it has beyond its name.
+    """
+
+    name: str
+    lacks: tuple[str, ...]
+    has: tuple[str, ...] = ()
+
+
+# AVX-VNNI's instruction comes in AVX-512's encoding, because no processor here has its own: the last name
+# takes that away from the compiler, after it was named for `dot`.
+_FORCED = {
+    "AVX2": Forced("x86-64-v3", _WIDER),
+    "AVX-VNNI": Forced("x86-64-v3", _WIDER, ("+avxvnni", "+avx512vl", "+avx512vnni", "-avxvnni")),
+    "AVX-512 VNNI": Forced("x86-64-v4", ("amx",), ("+avx512vnni",)),
+}
 
 
 def measured() -> Iterator[tuple[str, int, int]]:
@@ -57,16 +73,20 @@ def forced(instruction_set: str | None) -> dict[str, str]:
     """
     if instruction_set is None:
         return {}
-    if instruction_set not in _ADDED:
-        sys.exit(f"Only {' and '.join(_ADDED)} can be forced: the others need a processor that has them.")
+    if instruction_set not in _FORCED:
+        sys.exit(f"Only {', '.join(_FORCED)} can be forced: the others need a processor that has them.")
     from llvmlite import binding
 
     host = binding.get_host_cpu_features()
-    added = _ADDED[instruction_set]
-    if not all(host.get(name[1:]) for name in added if not name.endswith("avxvnni")):
+    name, lacks, has = _FORCED[instruction_set]
+    if not all(host.get(feature[1:]) for feature in has if not feature.endswith("avxvnni")):
         sys.exit(f"This processor has no instructions that {instruction_set} could be forced with.")
-    kept = [name for name in host.flatten().split(",") if name[0] == "+" and not name[1:].startswith(_WIDER)]
-    return {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ",".join([*kept, *added])}
+    kept = [
+        feature
+        for feature in host.flatten().split(",")
+        if feature[0] == "+" and not feature[1:].startswith(lacks)
+    ]
+    return {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ",".join([*kept, *has])}
 
 
 class Worker:
@@ -185,7 +205,9 @@ def work(num_threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trees", nargs="*", type=Path)
-    parser.add_argument("--as", dest="instruction_set", choices=_ADDED, help="instead of the processor's own")
+    parser.add_argument(
+        "--as", dest="instruction_set", choices=_FORCED, help="instead of the processor's own"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("product", "pass", "prefill"))
     parser.add_argument("--threads", type=int, default=1)
