@@ -142,6 +142,11 @@ class Language:
         """Whether signs such as `*` and `$` mark its text."""
         return self.is_text or self.has_fences
 
+    @property
+    def has_directives(self) -> bool:
+        """Whether a line such as `#if` is a preprocessor directive, and not a comment."""
+        return not any(pair.kind == "comment" and re.match(pair.opens, "#if") for pair in self.pairs)
+
 
 def line_comment(opens: str) -> Pair:
     """A comment that ends with its line; `opens` is a regular expression."""

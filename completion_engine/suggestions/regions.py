@@ -61,11 +61,6 @@ class Reading:
     lines: list[Line]
     stack: Stack
 
-    def begins_comment(self, start: int) -> bool:
-        """Whether a comment begins at an offset of the text."""
-        opened = (event.entry for event in self.events if event.kind == "open" and event.start == start)
-        return any(entry is not None and entry.is_comment for entry in opened)
-
 
 class CursorRegion:
     """The scanned surroundings of a cursor.

@@ -34,7 +34,7 @@ class LineWalk:
         if line.inside and line.inside.is_lasting_text:
             return "", 0
         word = first_word(text, is_ended=line.is_ended)
-        if _DIRECTIVE.match(word) and not self.reading.begins_comment(line.end - len(text.lstrip())):
+        if _DIRECTIVE.match(word) and self.region.language.has_directives:
             return "", 0
         return word, indent_width(text)
 

@@ -43,7 +43,7 @@ STATEMENTS: list[Case] = [
         "end-of-statement",
     ),
     ("typescript", "type A = ‸", "\n  | 'b'\n  | 'c';\nlet d", "\n  | 'b'\n  | 'c';", "end-of-statement"),
-    # A preprocessor directive does not end a statement; a comment does.
+    # A preprocessor directive does not end a statement; a comment does, also after blanks at the cursor.
     (
         "swift",
         "    a = ‸",
@@ -51,6 +51,7 @@ STATEMENTS: list[Case] = [
         "b\n#if DEBUG\n        .c()\n#endif\n        .d()",
         "end-of-statement",
     ),
+    ("ini", "[a]\nb = 1\n    ‸", "# c\nd = 2\n", "# c", "end-of-block"),
     ("php", "<?php\nif (a) {\n    $b = ‸", "c\n#if\n    ->d();\n", "c", "end-of-statement"),
     ("go", "x := ‸", "f(a)\ny := 1\n", "f(a)", "end-of-statement"),
     (
