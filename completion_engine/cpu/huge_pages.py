@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import mmap
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,20 +22,12 @@ _LINE = 64  # bytes of a cache line, where each array begins
 _SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def has_huge_pages() -> bool:
-    """Whether this system gives a process huge pages where it wants them; Linux only."""
-    try:
-        return hasattr(mmap, "MADV_HUGEPAGE") and "[never]" not in _SWITCH.read_text("ascii")
-    except (OSError, ValueError):
-        return False
-
-
 def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
     """Copies of arrays in one block of huge pages; the arrays themselves where the system has none to give.
 
     Copies of 4 KB pages would be slower than a mapped file, whose pages may be larger.
     """
-    if not has_huge_pages():
+    if sys.platform != "linux" or not _are_offered():
         return list(arrays)
     num_bytes = sum(_padded(array) for array in arrays)
     try:
@@ -44,6 +37,14 @@ def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
         logger.warning("Weights stay in the pages of their file: %s", error)
         return list(arrays)
     return [*_copies(arrays, np.frombuffer(memory, np.uint8))]
+
+
+def _are_offered() -> bool:
+    """Return whether this system gives huge pages to a process that wants them."""
+    try:
+        return "[never]" not in _SWITCH.read_text("ascii")
+    except (OSError, ValueError):
+        return False
 
 
 def _padded(array: Array) -> int:
