@@ -42,7 +42,7 @@ demo: $(VENV)/installed
 	@$(BIN)/slipstream demo
 	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
-# Editors are fetched while packages are installed. Types and style are checked while tests wait.
+# Types and style are checked while tests wait.
 test:
 	@$(MAKE) --no-print-directory -j 3 style tested types types-darwin types-win32
 
@@ -110,11 +110,11 @@ test-fleet: $(VENV)/installed-test
 	SLIPSTREAM_FLEET_EDITORS=200 SLIPSTREAM_FLEET_SECONDS=60 $(BIN)/python -m pytest tests/fleet
 
 # The front of a fleet alone, which is small; replicas are set up by `make test-fleet`.
-front: | $(BIN)/python
+front: $(VENV)/installed-test
 	@tests/fleet/install/all.sh $(FLEET) $(BIN)/python haproxy
 
 # What this machine cannot have is named, and the tests that need it are skipped.
-editors: | $(BIN)/python
+editors: $(VENV)/installed-test
 	@tests/editors/install/all.sh $(EDITORS) $(BIN)/python
 
 # A real llama-server, which `python -m tests.benchmarks.keystrokes` times beside Slipstream.

@@ -1,6 +1,6 @@
 """Arrays in the system's huge pages.
 
-A pass reads all weights once. With pages of 4 KB, translating their addresses takes 5 to 15 % of its time
+A pass reads all weights once. With pages of 4 KB, translating their addresses takes 3 to 13 % of its time
 (docs/experiments/kernels.md).
 """
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import completion_engine
+from completion_engine import grammars
 from completion_engine.grammars import Begun, new_parser, parse_within
 from tests.growth import ratio
 
@@ -17,6 +18,13 @@ SOURCES = sorted(Path(completion_engine.__file__).parent.rglob("*.py"))[::4]
 LONG = 60.0  # processor seconds, so that a slow machine gives up nothing
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step of parsing is given up, however slow the machine is at that moment."""
+    monkeypatch.setattr(grammars, "_MAX_STEP_S", LONG)
+
+
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_tree_that_is_made_in_steps_is_the_same(path: Path) -> None:
     parser, source = new_parser("python"), path.read_bytes()
@@ -34,6 +42,7 @@ def test_a_class_with_long_docstrings_is_not_read_again_in_each_step() -> None:
     assert ratio(lambda: parse_within(parser, source, LONG), lambda: parser.parse(source), below=20) < 20
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_what_is_known_of_the_beginning_changes_nothing() -> None:
     parser, source = new_parser("python"), SOURCES[0].read_bytes()
     assert parser
