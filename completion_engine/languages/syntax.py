@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 Blocks = Literal["indent", "brace", "end", "tag", "text"]
@@ -172,9 +173,7 @@ def string(  # noqa: PLR0913 - what strings differ in
     return Pair(opens, closes, inner=inner, escapes=escapes, is_multiline=is_multiline, first=first)
 
 
-def long_string(mark: str, **options: object) -> Pair:
-    """A string that may run over line ends."""
-    return string(mark, is_multiline=True, **options)  # type: ignore[arg-type]
+long_string = partial(string, is_multiline=True)  # a string that may run over line ends
 
 
 def code_in(mark: str, closes: str, holds: str = "") -> Pair:
@@ -182,9 +181,11 @@ def code_in(mark: str, closes: str, holds: str = "") -> Pair:
     return Pair(re.escape(mark), re.escape(closes), "bracket", holds, is_multiline=True)
 
 
-def region(opens: str, closes: str, holds: str, **options: bool) -> Pair:
+def region(
+    opens: str, closes: str, holds: str, *, begins_below: bool = False, is_template: bool = False
+) -> Pair:
     """A part of a document in another language."""
-    return Pair(opens, closes, "region", holds, **options)  # type: ignore[arg-type]
+    return Pair(opens, closes, "region", holds, begins_below=begins_below, is_template=is_template)
 
 
 def heredoc(opens: str, closes: str, *inner: Pair) -> Pair:
