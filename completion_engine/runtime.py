@@ -1,4 +1,4 @@
-"""Help for Python's runtime: JSON that is nested too deep, whole files, garbage collection, freed memory.
+"""Help for Python's runtime: JSON that is nested too deep, whole files, garbage collection, memory.
 
 Does not depend on the objects that are parsed, written or freed.
 """
@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import json
+import mmap
 import os
 import sys
 import tempfile
@@ -45,6 +46,16 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def private_pages(num_bytes: int) -> mmap.mmap:
+    """Zeroed memory of this process alone: shared memory lies in a file, whose pages take longer to make.
+
+    Raises OSError where there is not enough.
+    """
+    if sys.platform == "win32":
+        return mmap.mmap(-1, num_bytes)
+    return mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def give_back() -> None:

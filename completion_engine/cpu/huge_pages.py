@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from completion_engine.cpu.kernels.language import Array
+from completion_engine.runtime import private_pages
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
         return list(arrays)
     num_bytes = sum(_padded(array) for array in arrays)
     try:
-        memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = private_pages(num_bytes)
         memory.madvise(mmap.MADV_HUGEPAGE)
     except OSError as error:
         logger.warning("Weights stay in the pages of their file: %s", error)

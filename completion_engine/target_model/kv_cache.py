@@ -6,13 +6,13 @@ Rewinding is setting a length. Depends on the shape of a model's keys and values
 from __future__ import annotations
 
 import math
-import mmap
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from completion_engine.runtime import private_pages
 
 KEY_ALIGNMENT = 32  # keys that lie by channel have room for whole vectors of every kernel
 
@@ -132,17 +132,10 @@ def _zeros(shape: CacheShape, *size: int) -> Tensor:
         return torch.zeros(size, dtype=shape.dtype, device=shape.device)
     num_bytes = math.prod(size) * shape.dtype.itemsize
     try:
-        pages = _pages(num_bytes)
+        pages = private_pages(num_bytes)
     except OSError as error:
         raise MemoryError(f"no memory for {num_bytes} bytes of keys and values") from error
     return torch.frombuffer(pages, dtype=shape.dtype).view(size)
-
-
-def _pages(num_bytes: int) -> mmap.mmap:
-    """Zeroed memory of this process alone: shared memory lies in a file, whose pages take longer to make."""
-    if sys.platform == "win32":
-        return mmap.mmap(-1, num_bytes)
-    return mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def num_common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -55,5 +55,5 @@ def test_without_memory_for_copies_the_arrays_stay(tmp_path: Path, monkeypatch: 
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(huge_pages, "_SWITCH", switch_at(tmp_path, "[always] madvise never\n"))
-    monkeypatch.setattr(huge_pages.mmap, "mmap", refuse)
+    monkeypatch.setattr(huge_pages, "private_pages", refuse)
     assert all(kept is array for kept, array in zip(in_huge_pages(ARRAYS), ARRAYS, strict=True))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from completion_engine.target_model import kv_cache
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 SHAPE = CacheShape(2, 3, 4, 7, 33, torch.bfloat16, torch.device("cpu"))
@@ -66,7 +65,7 @@ def test_memory_belongs_to_this_process_alone() -> None:
 
 
 def test_memory_is_zero_however_a_system_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kv_cache.sys, "platform", "win32")
+    monkeypatch.setattr(sys, "platform", "win32")
     cache = KVCache(SHAPE)
     assert not any(tensor.any() for tensor in (cache.keys, cache.values, cache.hidden))
     cache.pretend(5)
