@@ -1,41 +1,22 @@
 """Commits, trees, blobs and hunks of a repository, read from git's objects.
 
-Owns every call of git. The repository is hostile: hooks, filters, text converters, pagers, signatures and
-remote helpers that it names must never run, and every output and wait is bounded.
+Owns what is asked of git. The repository is hostile, see `git_process`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.errors import DataError, UserError
+from lsp_server.history import git_process
 
-_MAX_WAIT_S = 60.0
-_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
-_SAFE_OPTIONS = (
-    "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
-    "-c", "core.hooksPath=" + os.devnull,
-    "-c", "core.fsmonitor=false",
-    "-c", "core.attributesFile=" + os.devnull,
-    "-c", "core.quotePath=true",
-)  # fmt: skip
-_SAFE_ENVIRONMENT = {
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # a promisor's remote is never asked
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "LC_ALL": "C",
-}
-_KEPT_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _COMMIT = re.compile(r"^commit ([0-9a-f]+)\n\x01([^\0\n]*)\0(.*)$", re.MULTILINE)
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -92,7 +73,7 @@ class GitObjects:
         """The repository that holds `folder`. Raises UserError when there is none, or git refuses it."""
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}.", advice="Name the folder of a git repository.")
-        top = _run(folder, ("rev-parse", "--show-toplevel")).decode("utf-8", "surrogateescape")
+        top = git_process.run(folder, ("rev-parse", "--show-toplevel")).decode("utf-8", "surrogateescape")
         return cls(Path(top.removesuffix("\n")))
 
     def user_email(self) -> str:
@@ -142,25 +123,24 @@ class GitObjects:
     @contextmanager
     def blob_reader(self) -> Iterator[BlobReader]:
         """A reader of many blobs through one process."""
-        command = _command(self.root, ("cat-file", "--batch"))
+        command = git_process.command_of(self.root, ("cat-file", "--batch"))
         pipe = subprocess.PIPE
         with subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=_environment()
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=git_process.environment()
         ) as process:
             assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
-            watch = threading.Timer(_MAX_WAIT_S, process.kill)
-            watch.start()
+            watch = git_process.Watch(process)
             try:
-                yield BlobReader(process.stdin, process.stdout)
+                yield BlobReader(process.stdin, process.stdout, watch)
             finally:
-                watch.cancel()
+                watch.end()
                 process.kill()
 
     def _text(self, *arguments: str) -> str:
         return self._bytes(*arguments).decode("utf-8", "surrogateescape")
 
     def _bytes(self, *arguments: str) -> bytes:
-        return _run(self.root, arguments)
+        return git_process.run(self.root, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +149,18 @@ class BlobReader:
 
     stdin: IO[bytes]
     stdout: IO[bytes]
+    watch: git_process.Watch
 
     def read(self, blob: str, max_bytes: int) -> bytes | None:
-        """The bytes of a blob; None when there are more. Raises DataError when it is missing or git ended."""
+        """The bytes of a blob; None when there are more.
+
+        Raises DataError when it is missing or git ended, MachineError when git took too long for it.
+        """
         _check_id(blob)
+        with self.watch:
+            return self._read(blob, max_bytes)
+
+    def _read(self, blob: str, max_bytes: int) -> bytes | None:
         try:
             self.stdin.write(blob.encode() + b"\n")
             self.stdin.flush()
@@ -206,47 +194,3 @@ def _check_id(blob: str) -> None:
 
 def _unreadable(blob: str) -> DataError:
     return DataError(f"git could not read the object {blob}.", advice="Run `git fsck` in the repository.")
-
-
-def _command(folder: Path, arguments: Sequence[str]) -> list[str]:
-    return ["git", "-C", str(folder), *_SAFE_OPTIONS, *arguments]
-
-
-def _environment() -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    named = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return kept | named | _SAFE_ENVIRONMENT
-
-
-def _run(folder: Path, arguments: Sequence[str]) -> bytes:
-    """The output of git. Raises UserError when git fails, MachineError when it takes too long or too much."""
-    pipe = subprocess.PIPE
-    try:
-        process = subprocess.Popen(
-            _command(folder, arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            env=_environment(),
-        )
-    except FileNotFoundError as error:
-        raise MachineError("git is not installed here.", advice="Install git.") from error
-    with process:
-        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes
-        watch = threading.Timer(_MAX_WAIT_S, process.kill)
-        watch.start()
-        try:
-            output = process.stdout.read(_MAX_OUTPUT_BYTES + 1)
-            is_whole = len(output) <= _MAX_OUTPUT_BYTES and watch.is_alive()
-            if not is_whole:
-                process.kill()
-            said = process.stderr.read(4096).decode("utf-8", "replace").strip()
-        finally:
-            watch.cancel()
-    if not is_whole:
-        raise MachineError(f"`git {arguments[0]}` gave too much, or took more than {_MAX_WAIT_S:.0f} s.")
-    if process.returncode:
-        raise UserError(
-            f"`git {arguments[0]}` failed in {folder}: {said or 'no output'}", advice="Name a git repository."
-        )
-    return output

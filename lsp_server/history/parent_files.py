@@ -6,13 +6,13 @@ left out, and the number and size of the files are bounded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class FilesOnDisk:
         files, num_left_out = self.git.files(commit)
         wanted = {file.path: file.blob for file in _within_bounds(files)}
         for path in [path for path, blob in self.blobs.items() if wanted.get(path) != blob]:
-            (self.folder / path).unlink(missing_ok=True)
+            self._remove(self.folder / path)
             del self.blobs[path]
         with self.git.blob_reader() as reader:
             for path in wanted.keys() - self.blobs.keys():
@@ -77,11 +77,26 @@ class FilesOnDisk:
     def save(self, path: str, text: str) -> dict[str, Any]:
         """Write a file as its author saved it; returns the protocol's event of it."""
         file = self.folder / path
+        for other in [other for other in self.blobs if _is_in_the_way(other, path)]:
+            self._remove(self.folder / other)
+            del self.blobs[other]
         is_new = not file.exists()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
         self.blobs[path] = ""
         return {"uri": file.as_uri(), "type": 1 if is_new else 2}
+
+    def _remove(self, file: Path) -> None:
+        """Remove a file and the folders that are empty without it: a file may get the name of one."""
+        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first one with another file ends it
+            for folder in file.relative_to(self.folder).parents[:-1]:
+                (self.folder / folder).rmdir()
+
+
+def _is_in_the_way(other: str, path: str) -> bool:
+    """Whether a file at `other` keeps one at `path` from being written: one is the other's folder."""
+    return other.startswith(f"{path}/") or path.startswith(f"{other}/")
 
 
 def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
@@ -106,7 +121,7 @@ def _write(path: Path, data: bytes) -> bool:
     return True
 
 
-@contextmanager
+@contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A new folder that is removed at its end, or by a watching process if this one is killed."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
-from completion_engine.errors import DataError, UserError
+from completion_engine.errors import DataError, MachineError, UserError
+from lsp_server.history import git_process
 from lsp_server.history.git_objects import Change, GitObjects, Hunk
 from tests.lsp_server.history.git_repositories import AUTHOR, Repository
 
@@ -113,6 +117,47 @@ def test_nothing_that_the_repository_names_runs(repository: Repository, tmp_path
         assert {reader.read(file.blob, 100) for file in files} >= {b"a\nb\n"}
     assert not mark.exists()
     assert repository.state() == before
+
+
+@pytest.mark.parametrize(("code", "expected"), [("exit 0", "done"), ("exit 1", "failed in .*: www")])
+def test_git_may_write_more_errors_than_a_pipe_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, expected: str
+) -> None:
+    program = tmp_path / "git"
+    program.write_text(f"#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' w >&2\necho done\n{code}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(git_process, "MAX_WAIT_S", 30.0)
+    try:
+        found = git_process.run(tmp_path, ("rev-list", "HEAD")).decode()
+    except UserError as error:
+        found = str(error)
+    assert re.search(expected, found)
+
+
+def test_blobs_are_read_for_as_long_as_each_of_them_comes(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"a.py": "a\n"})
+    git = GitObjects.at(repository.root)
+    ((file,), _) = git.files("HEAD")
+    monkeypatch.setattr(git_process, "MAX_WAIT_S", 0.5)
+    with git.blob_reader() as reader:
+        for _ in range(3):
+            time.sleep(0.3)  # what is done with a blob takes longer than git may, in all
+            assert reader.read(file.blob, 100) == b"a\n"
+
+
+def test_a_git_that_does_not_answer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "git"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(git_process, "MAX_WAIT_S", 0.1)
+    with GitObjects(tmp_path).blob_reader() as reader, pytest.raises(MachineError, match="took more than"):
+        reader.read("0" * 40, 100)
 
 
 def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,27 @@ def test_the_folder_becomes_each_commit(tmp_path: Path) -> None:
     assert files.become(older) == 0
     found = {path.name: path.read_text() for path in files.folder.rglob("*") if path.is_file()}
     assert found == {"a.py": "a\n", "b.py": "b\n", "c.py": "c\n"}
+
+
+def test_a_path_may_be_a_folder_in_one_commit_and_a_file_in_the_next(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    older = repository.commit({"tool/deep/main.py": "x\n", "b.py": "b\n"})
+    shutil.rmtree(repository.root / "tool")
+    newer = repository.commit({"tool": "y\n"})
+    files = FilesOnDisk(GitObjects.at(repository.root), tmp_path / "disk")
+    for commit, path in ((older, "tool/deep/main.py"), (newer, "tool"), (older, "tool/deep/main.py")):
+        assert files.become(commit) == 0
+        assert sorted(files.blobs) == sorted(["b.py", path])
+        assert all((files.folder / name).is_file() for name in files.blobs)
+
+
+@pytest.mark.parametrize(("before", "after"), [("tool/main.py", "tool"), ("tool", "tool/main.py")])
+def test_an_author_may_replace_a_folder_by_a_file(tmp_path: Path, before: str, after: str) -> None:
+    files = FilesOnDisk(GitObjects(tmp_path), tmp_path / "disk")
+    assert files.save(before, "x\n")["type"] == 1
+    assert files.save(after, "y\n")["type"] == 1
+    assert list(files.blobs) == [after]
+    assert (files.folder / after).read_text() == "y\n"
 
 
 def test_the_folder_goes_at_the_end_of_the_block_and_after_an_error() -> None:
