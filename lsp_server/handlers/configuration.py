@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,17 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from lsp_server.protocol.server import SlipstreamServer
-from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.supervision import AnyResult, on_own_thread
 from lsp_server.workspace import settings_file
 from lsp_server.workspace.locations import READING_S
-from lsp_server.workspace.open_files import FoundSettings, find_folder
+from lsp_server.workspace.open_files import FoundSettings, Reading, find_folder
 
 logger = logging.getLogger(__name__)
 
 SECTION = "slipstream"
 PULL_TIMEOUT_S = 3.0
+# Files that could not be read, for example because the system had no thread, are tried again after this.
+READ_AGAIN_S = 1.0
 
 
 async def did_change_configuration(
@@ -60,34 +62,52 @@ async def pull(server: SlipstreamServer) -> None:
     except JsonRpcException as error:
         logger.warning("The client does not say its settings: %r", error)
         return
-    set_editor_layer(server, values[0] if values else None)
+    set_editor_layer(server, values[0] if isinstance(values, list) and values else None)
 
 
-async def read_user_file(server: SlipstreamServer) -> None:
-    """Read the user's own settings file."""
-    values, problems = await on_own_thread(settings_file.read_user_file, settings_file.user_file())
+async def read_files(server: SlipstreamServer) -> None:
+    """Read the user's own settings file and those of the folders."""
+    user_file = server.readings.begin(settings_file.user_file(), lambda path: _read_user_file(server, path))
+    await _in_time(server, {user_file, *_begun(server, server.session.folders.paths)})
+
+
+async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
+    """Read the narrowing files of the folders."""
+    await _in_time(server, _begun(server, folders))
+
+
+def _begun(server: SlipstreamServer, folders: Iterable[Path]) -> set[Reading]:
+    return {server.readings.begin(folder, lambda folder: _read(server, folder)) for folder in folders}
+
+
+async def _in_time(server: SlipstreamServer, readings: set[Reading]) -> None:
+    """Wait for readings, side by side; apply one when it arrives where a disk does not respond in time."""
+    if readings:
+        _, late = await asyncio.wait(readings, timeout=READING_S)
+        for reading in late:
+            reading.add_done_callback(lambda _reading: server.apply_settings())
+
+
+async def _until_read(server: SlipstreamServer, read: Callable[[Path], AnyResult], path: Path) -> AnyResult:
+    """Read on another thread, again and again until it succeeds. Raises CancelledError once all has ended."""
+    while not server.has_ended:
+        try:
+            return await on_own_thread(read, path)
+        except Exception as error:
+            logger.warning("The settings of %s cannot be read yet: %r", path, error)
+            await asyncio.sleep(READ_AGAIN_S)
+    raise asyncio.CancelledError
+
+
+async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
+    values, problems = await _until_read(server, settings_file.read_user_file, path)
     problems += server.session.configuration.set_layer("config.toml", values)
     server.tell(problems, types.MessageType.Warning)
 
 
-async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
-    """Read the narrowing files of the folders, side by side.
-
-    A disk that does not respond delays no other folder: its file is applied when it arrives.
-    """
-    readings = {server.readings.begin(folder, lambda folder: _read(server, folder)) for folder in folders}
-    if not readings:
-        return
-    in_time, late = await asyncio.wait(readings, timeout=READING_S)
-    for reading in in_time:
-        reading.result()
-    for reading in late:
-        reading.add_done_callback(lambda _reading: server.apply_settings())
-
-
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
-    (values, problems), (path, around) = await on_own_thread(_read_folder, folder)
+    (values, problems), (path, around) = await _until_read(server, _read_folder, folder)
     if server.has_ended or folder not in session.folders:
         return
     leads_elsewhere = session.folders.read(folder, path)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
 
 from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.inline_completion import prefetch_after_edit
-from lsp_server.protocol.lsp_conversion import line_column_of
+from lsp_server.protocol.lsp_conversion import line_column_of, member
 from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import on_own_thread
@@ -22,6 +24,16 @@ MAX_QUICK_CHARS = 128 * 1024
 
 # A message whose edits go through more than this is not applied: its document's text is lost.
 MAX_TOUCHED_CHARS = 1 << 30
+
+_TEXT_METHODS = {
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+}
+_NOT_FOLLOWED = (
+    "a change to {file} could not be read, so it gets no suggestions. Close the file and open it again."
+)
 
 
 def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -86,6 +98,26 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
         server.indexes.document_closed(location.indexed_path)
         if (twin := server.session.twin_of(location)) is not None:
             server.open_files.show_to_index(twin)
+
+
+def not_followed(server: SlipstreamServer, message: Mapping[str, Any]) -> None:
+    """A notification could not be read or applied: its documents are unknown until they come whole again."""
+    method, params = message["method"], message.get("params")
+    if method not in _TEXT_METHODS:
+        return
+    session, item = server.session, member(params, "textDocument")
+    uri, notebook = (str(member(it, "uri")) for it in (item, member(params, "notebookDocument")))
+    for name in (uri, *session.notebooks.cells_of(notebook)):
+        document = session.open_document(name)
+        if document is None and method == types.TEXT_DOCUMENT_DID_OPEN:
+            document = Document(uri, canonical_language(str(member(item, "languageId")), uri), 0, "")
+        if document is None:
+            continue
+        document.let_go()
+        session.edits.clear(document.uri)
+        _put(server, document)
+        file = session.location_of(document.uri).stands_for or PurePosixPath(document.uri)
+        server.tell([_NOT_FOLLOWED.format(file=file.name[-100:])], types.MessageType.Warning)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:

@@ -193,7 +193,8 @@ def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request:
     engine = server.scheduler.status.details
     num_tokens = engine.get("num_context_tokens", 0)
     is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
-    if folder is None or tokens is None or request.index is None or not is_wanted:
+    is_open = server.session.follows(snapshot.uri)  # it may have been closed since the request
+    if folder is None or tokens is None or request.index is None or not (is_wanted and is_open):
         return
 
     def is_current() -> bool:

@@ -38,11 +38,12 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
 
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:
     """Gather the settings from everywhere, then start loading and indexing."""
-    await configuration.read_user_file(server)
-    await configuration.read_folders(server, server.session.folders.paths)
-    if configuration.can_pull(server):
-        await configuration.pull(server)
-    server.apply_settings()
+    try:
+        await configuration.read_files(server)
+        if configuration.can_pull(server):
+            await configuration.pull(server)
+    finally:
+        server.apply_settings()
     if server.has_ended:
         return
     await _register_capabilities(server)

@@ -119,7 +119,8 @@ def _files_holding(server: SlipstreamServer, uri: str) -> FilesHolding:
     session, here = server.session, server.session.location_of(uri)
     if here.folder is None:
         return no_files
-    opened = frozenset(session.location_of(it).name for it in session.documents)
+    places = map(session.location_of, session.followed)
+    opened = frozenset(place.name for place in places if place.folder == here.folder)
     files = server.indexes.other_files(here.folder, here.name, opened)
     return files.holding if files is not None else no_files
 

@@ -77,3 +77,4 @@ def register(server: SlipstreamServer) -> None:
     """Connect every method with its handler."""
     for route in ROUTES:
         server.protocol.connect(route.method, partial(route.handler, server), route.options)
+    server.protocol.on_unhandled = partial(document_sync.not_followed, server)

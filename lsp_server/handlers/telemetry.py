@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lsp_server.handlers.inline_completion import prefetch
-from lsp_server.protocol.lsp_conversion import read_position
+from lsp_server.protocol.lsp_conversion import member, read_position
 from lsp_server.protocol.server import SlipstreamServer
 
 
@@ -36,7 +36,7 @@ async def did_focus(server: SlipstreamServer, params: Any) -> None:
     A document that was opened just now is prepared once the server knows which file it is.
     """
     server.session.measurements.num_focused += 1
-    uri = _member(_member(params, "textDocument"), "uri")
+    uri = member(member(params, "textDocument"), "uri")
     server.session.focused_uri = uri if isinstance(uri, str) else ""
     server.show_status()
     try:
@@ -51,9 +51,5 @@ async def did_focus(server: SlipstreamServer, params: Any) -> None:
 
 def _id_of(item: object) -> object:
     """The id that an item's command carries."""
-    arguments = _member(_member(item, "command"), "arguments")
+    arguments = member(member(item, "command"), "arguments")
     return arguments[0] if isinstance(arguments, list) and arguments else None
-
-
-def _member(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, dict) else None

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, override
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.exceptions import (
@@ -55,6 +56,7 @@ _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 # At this number of running messages, the server stops reading the client until some are done.
 MAX_UNDER_WAY = 256
 MAX_ASKED = 1024
+MAX_UINTEGER = (1 << 31) - 1
 UNDER_WAY_STEP_S = 1.0
 
 
@@ -65,13 +67,24 @@ def converter() -> Converter:
     One for all servers: it writes code of its own for each type of message, in tens of milliseconds.
     """
     made: Converter = get_converter(Converter(detailed_validation=False))
+    made.register_structure_hook(types.Position, lambda value, _: _position(value))
+    # Deprecated, of no use here, and as often beyond the protocol's numbers.
+    partial, is_left_out = types.TextDocumentContentChangePartial, override(omit=True)
+    made.register_structure_hook(partial, make_dict_structure_fn(partial, made, range_length=is_left_out))
     return made
+
+
+def _position(value: Any) -> types.Position:
+    """A position within the protocol's numbers: editors name the end of a document by larger ones."""
+    line, character = (int(min(max(0, value[name]), MAX_UINTEGER)) for name in ("line", "character"))
+    return types.Position(line, character)
 
 
 class SlipstreamProtocol(LanguageServerProtocol):
     """One conversation with one client.
 
-    `is_shut_down` after the client's `shutdown`, `has_exited` after its `exit`.
+    `is_shut_down` after the client's `shutdown`, `has_exited` after its `exit`. `on_unhandled` receives each
+    notification that is not understood or whose handler fails.
     """
 
     has_exited = False
@@ -81,6 +94,8 @@ class SlipstreamProtocol(LanguageServerProtocol):
 
     def __init__(self, server: Any, converter: Converter) -> None:
         super().__init__(server, converter)
+        self.on_unhandled: Callable[[dict[str, Any]], None] = lambda _message: None
+        self._has_failed = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asked: dict[int | str, Future[Any]] = {}
         for method in _OWN_METHODS:
@@ -228,17 +243,28 @@ class SlipstreamProtocol(LanguageServerProtocol):
             logger.warning("A message is not understood: %.200s: %s", method, error)
             if is_request:
                 self._refuse(message["id"], error)
+            else:
+                self.on_unhandled(message)
             return
+        self._has_failed = False
         try:
             self.handle_message(structured)
         except Exception:
             # Requests are answered by pygls whatever happens; notifications of an odd shape end up here.
             logger.exception("A message could not be handled: %.200s", method)
+            self._has_failed = True
+        if self._has_failed and not is_request:
+            self.on_unhandled(message)
         self.is_initialized |= method == types.INITIALIZE
         if method == types.SHUTDOWN and not self.is_shut_down:
             self.is_shut_down = True
             for task in self._tasks:
                 task.cancel()
+
+    def _check_handler_result(self, future: Future[Any]) -> None:
+        """As pygls has it, which reports the error of a notification's handler."""
+        super()._check_handler_result(future)
+        self._has_failed = not future.cancelled() and future.exception() is not None
 
     def _receive_response(self, message: dict[str, Any]) -> None:
         """Resolve a request of the server. An invalid answer resolves it as an error."""

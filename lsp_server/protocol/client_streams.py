@@ -1,7 +1,7 @@
 """Messages to and from one client without ever blocking the event loop: one thread reads, one writes.
 
-Owns the two threads, the messages that wait between them and the loop, and the share of the loop that the
-client may take. Has no access to the meaning of messages.
+Owns the two threads and the messages that wait between them and the loop. Has no access to the meaning of
+messages.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ logger = logging.getLogger(__name__)
 # A client that sends faster than it is served is read no further than this.
 MAX_MESSAGES = 1024
 MAX_BYTES = 8 * 1024 * 1024
-
-# A window leaves the loop to others for as long as it took it, and for a multiple of a turn that was long.
-LONG_TURN_S = 0.005
-LONG_TURN_WEIGHT = 3
-# What it may owe them.
-BURST_S = 0.01
 
 AnyMessage = TypeVar("AnyMessage")
 
@@ -185,25 +179,6 @@ class Inbox(Generic[AnyMessage]):
     def _wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have ended
             self._loop.call_soon_threadsafe(self._arrived.set)
-
-
-class LoopShare:
-    """One window's share of the event loop, as a leaky bucket."""
-
-    def __init__(self) -> None:
-        self._owed_s = 0.0
-        self._last_s = 0.0
-
-    def pause_s(self, turn_s: float, now_s: float) -> float:
-        """How long to wait after a turn of `turn_s` that ended at `now_s` of a clock that never jumps.
-
-        0 for who takes less than half of the loop in short turns, a burst apart.
-        """
-        left_s = max(0.0, now_s - self._last_s - turn_s)
-        weight = LONG_TURN_WEIGHT if turn_s > LONG_TURN_S else 1
-        self._owed_s = max(0.0, self._owed_s - left_s) + weight * turn_s
-        self._last_s = now_s
-        return self._owed_s if self._owed_s > BURST_S else 0.0
 
 
 def claim_stdio() -> tuple[BinaryIO, BinaryIO]:

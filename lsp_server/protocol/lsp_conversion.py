@@ -32,6 +32,11 @@ def line_column_of(position: types.Position) -> LineColumn:
     return position.line, position.character
 
 
+def member(value: object, name: str) -> Any:
+    """What an object of JSON holds under a name; None for anything else."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
 def read_position(params: Any) -> tuple[str, LineColumn]:
     """The URI and the position in `{textDocument: {uri}, position: {line, character}}`.
 

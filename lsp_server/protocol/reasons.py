@@ -28,7 +28,9 @@ REASONS: Mapping[str, str] = {
     "superseded": "A newer request replaced this one.",
     "document-changed": "The document changed before the suggestion was ready.",
     "unknown-document": "This document is not open.",
-    "document-too-large": "This document is too large, or one of its lines is too long.",
+    "document-too-large": (
+        "This document is too large, one of its lines is too long, or a change to it could not be read."
+    ),
     "unknown-suggestion": "Slipstream no longer has the record of this suggestion.",
     "next-edit-off": "The setting nextEdit is off.",
     "next-edit-manual": "The setting nextEdit is manual: edits are proposed only when you ask for one.",

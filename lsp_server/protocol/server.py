@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -26,7 +25,7 @@ from lsp_server.engine.scheduler import Scheduler
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol, converter
 from lsp_server.protocol.client_process import ClientProcess
-from lsp_server.protocol.client_streams import ByteSink, Inbox, LoopShare, Writer, start_reader
+from lsp_server.protocol.client_streams import ByteSink, Inbox, Writer, start_reader
 from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
 from lsp_server.sharing.supervision import on_own_thread
@@ -96,16 +95,15 @@ class SlipstreamServer(LanguageServer):
             return all(inbox.put(message, len(body)) for message in parse(body))
 
         start_reader(stdin, deliver, inbox.close)
-        share = LoopShare()
         try:
             while (message := await inbox.get()) is not None:
-                begin_s = time.thread_time()
                 self.protocol.receive(message)
                 if self.protocol.has_exited:
                     break
                 # An async handler takes its snapshot in its first step: before the next message changes it.
-                await asyncio.sleep(share.pause_s(time.thread_time() - begin_s, time.monotonic()))
-                await self.finish_work()
+                await asyncio.sleep(0)
+                if not await self.finish_work():
+                    self.protocol.on_unhandled(message)
                 await self.protocol.has_room()
         finally:
             inbox.close()
@@ -161,10 +159,16 @@ class SlipstreamServer(LanguageServer):
         """Do this work, which waits for another thread, before the client's next message is handled."""
         self._unfinished.append(work)
 
-    async def finish_work(self) -> None:
-        """Wait for the work that the last message left."""
+    async def finish_work(self) -> bool:
+        """Wait for the work that the last message left; return whether all of it succeeded."""
+        has_succeeded = True
         while self._unfinished:
-            await self._unfinished.pop(0)
+            try:
+                await self._unfinished.pop(0)
+            except Exception:
+                logger.exception("A message could not be handled to its end")
+                has_succeeded = False
+        return has_succeeded
 
     def follow_edits(self, uri: str) -> None:
         """Follow the edits of an open document, until a rule is found that keeps it out of the index.

@@ -54,8 +54,9 @@ class SupervisedThread:
         if not self.is_alive:
             self._crashes.clear()
             self._has_given_up = False
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
 
     def join(self, timeout_s: float) -> bool:
         """True when the thread has ended within `timeout_s`, or never ran."""

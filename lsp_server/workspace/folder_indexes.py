@@ -6,6 +6,7 @@ Holds one worker per folder, and decides when a buffer is given to it. Nothing h
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +22,8 @@ from ngram_cache import NgramIndex
 from ngram_cache.file_names import name_in
 from ngram_cache.repository import RepositoryOptions
 from ngram_cache.saved_index import forget
+
+logger = logging.getLogger(__name__)
 
 # A buffer is given to the index when it has not changed for this time.
 BUFFER_QUIET_S = 0.3
@@ -216,7 +219,10 @@ class FolderIndexes:
     def _follow(self, worker: FolderWorker) -> None:
         if (indexer := worker.indexer) is not None:
             beside = {file.parent for file in indexer.repository.outer_rule_files}
-            self._watches.follow(worker.folder, indexer.folders, beside)
+            try:
+                self._watches.follow(worker.folder, indexer.folders, beside)
+            except RuntimeError as error:  # no thread; the next report tries again
+                logger.warning("Changes in %s are not seen yet: %s", worker.folder, error)
 
     def _seen(self, paths: set[Path]) -> None:
         """Handle a change that the server's watches saw; on their threads.

@@ -7,6 +7,7 @@ loop never waits.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections import OrderedDict
@@ -23,6 +24,8 @@ from lsp_server.workspace.session import Session
 from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
 from ngram_cache.git_places import work_tree
 from ngram_cache.real_paths import real_path
+
+logger = logging.getLogger(__name__)
 
 # Links and settings files may change at any time: a result is valid for this time.
 VALID_S = 2.0
@@ -99,7 +102,7 @@ class OpenFiles:
             self.identify(uri, is_urgent=False)
             path = session.location_of(uri).stands_for
             if path is not None and (looking := self._looking.get(path)) is not None:
-                await asyncio.shield(looking)
+                await asyncio.wait([looking])
         else:
             asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._look_again, uri)
         await session.folders.until_read(session.location_of(uri).rule_folders)
@@ -145,14 +148,21 @@ class OpenFiles:
         return cell_lines(self._session.documents.get(uri) for uri in cells)
 
     async def _look(self, path: Path) -> None:
-        async with self._may_look:
-            found = await on_own_thread(find_file, path)
+        """Find a file for all documents that wait for it. After a failure, the next request tries again."""
+        try:
+            async with self._may_look:
+                found = await on_own_thread(find_file, path)
+        except Exception:
+            logger.exception("The file of a document cannot be found")
+            return
+        finally:
+            del self._looking[path]
+            waiting = self._waiting.pop(path, {})
         self._found[path] = time.monotonic(), found
         self._found.move_to_end(path)
         if len(self._found) > MAX_FOUND:
             self._found.popitem(last=False)
-        del self._looking[path]
-        for uri in self._waiting.pop(path, ()):
+        for uri in waiting:
             self._take(uri, found)
             await asyncio.sleep(0)  # a notebook may have thousands of cells
 

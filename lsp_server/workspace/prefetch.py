@@ -135,19 +135,24 @@ class ContextJobs:
         """Choose a context when the cursor has rested at this position; at once for a new document."""
         if self._timer is not None:
             self._timer.cancel()
-        delay_s = REST_S if wish.request.document in self._asked else 0.0
+        document = wish.request.document
+        delay_s = REST_S if document in self._asked else 0.0
+        self._asked[document] = None
+        self._asked.move_to_end(document)
+        while len(self._asked) > MAX_DOCUMENTS:
+            self._asked.popitem(last=False)
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, wish)
 
     def forget(self, document: str) -> None:
-        """Drop the context of a closed document."""
-        self._asked.pop(document, None)
+        """Drop the context of a closed document, and the one that is being chosen."""
         with self._changed:
+            self._asked.pop(document, None)
             self._chosen.pop(document, None)
 
     def clear(self) -> None:
         """Drop all contexts, because folders are indexed by other rules."""
-        self._asked.clear()
         with self._changed:
+            self._asked.clear()
             self._wish = None
             self._chosen.clear()
 
@@ -160,9 +165,8 @@ class ContextJobs:
 
     def _begin(self, wish: ContextWish) -> None:
         self._timer = None
-        self._asked[wish.request.document] = None
-        while len(self._asked) > MAX_DOCUMENTS:
-            self._asked.popitem(last=False)
+        if wish.request.document not in self._asked:
+            return
         here = wish.folder, wish.request.indexed_as
         if here in self._recent:
             self._recent.remove(here)
@@ -202,8 +206,10 @@ class ContextJobs:
     def _take(self, wish: ContextWish, chosen: RepositoryContext) -> None:
         document = wish.request.document
         with self._changed:
+            if self._stopping or document not in self._asked:
+                return
             before = self.of(wish.request)
-            if self._stopping or stable(before, chosen) is before:
+            if stable(before, chosen) is before:
                 return
             self._chosen[document] = _Chosen(chosen, wish.request.indexed_as)
             self._chosen.move_to_end(document)

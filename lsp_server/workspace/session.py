@@ -80,10 +80,12 @@ class Session:
 
     def readmit(self) -> list[DocumentLocation]:
         """Serve the documents that were beyond the total and now fit; return their locations."""
-        waiting = [document for document in self.too_large.values() if not document.is_too_large]
-        for document in waiting:
-            self.put(document)
-        return [self.location_of(found.uri) for found in waiting if found.uri in self.documents]
+        admitted = []
+        for uri, num_chars in tuple(self._waiting_chars.items()):
+            if self._has_room(num_chars) and not self.too_large[uri].is_too_large:
+                self.put(self.too_large[uri])
+                admitted.append(self.location_of(uri))
+        return admitted
 
     def open_document(self, uri: str) -> Document | None:
         """Return a document that the client has opened, served or not."""

@@ -97,6 +97,7 @@ class UsageRecorder:
         self._total = total
         self._usage = usage
         self._recorded: Counter[str] = Counter()
+        self._adding: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
     async def run(self) -> None:
@@ -106,20 +107,32 @@ class UsageRecorder:
             await self.record()
 
     async def record(self) -> None:
-        """Record what is new; counts that cannot be written are kept for the next time."""
-        async with self._lock:
+        """Record what is new; counts that cannot be written are kept for the next time.
+
+        A thread whose disk did not answer in time may still write: nothing is added before it has ended.
+        """
+        with _logged():
+            async with self._lock, asyncio.timeout(2 * _MAX_WAIT_S):
+                if self._adding is not None:
+                    await asyncio.shield(self._adding)
+                self._adding = asyncio.create_task(self._add())
+                await asyncio.shield(self._adding)
+
+    async def _add(self) -> None:
+        with _logged():
             total = self._total()
             if new := total - self._recorded:
-                with _logged():
-                    await self._within(self._usage.add, date.today(), new)
-                    self._recorded = total
+                await on_own_thread(self._usage.add, date.today(), new)
+                self._recorded = total
 
     async def summaries(self) -> dict[str, Any] | None:
         """Today and the last seven days as plain JSON values, and the file; None where it cannot be read."""
         await self.record()
         today = date.today()
         with _logged():
-            counts = [await self._within(self._usage.since, today - timedelta(days=days)) for days in (0, 6)]
+            async with asyncio.timeout(2 * _MAX_WAIT_S):
+                since = self._usage.since
+                counts = [await on_own_thread(since, today - timedelta(days=days)) for days in (0, 6)]
             return {
                 "today": usage_summary(counts[0]),
                 "week": usage_summary(counts[1]),
@@ -127,15 +140,11 @@ class UsageRecorder:
             }
         return None
 
-    async def _within(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Its result; raises TimeoutError where the disk does not answer."""
-        return await asyncio.wait_for(on_own_thread(function, *arguments), 2 * _MAX_WAIT_S)
-
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
     """Log errors of the statistics file: a server works without statistics."""
     try:
         yield
-    except (OSError, sqlite3.Error, TimeoutError) as error:
+    except (OSError, sqlite3.Error, RuntimeError) as error:  # the last one: there is no thread for it
         logger.warning("The statistics by day could not be used: %s", error)

@@ -77,13 +77,14 @@ class FolderWatches:
             if watched.folders - set(nearest) or num_threads > MAX_THREADS:
                 self._drop(folder)
                 watched, new = _Watched(folder), nearest
-            watched.wanted, watched.folders = wanted, frozenset(nearest)
             self._watched[folder] = watched
             for some in _batches(new):
                 name, arguments = f"watch {folder.name}", (watched, some)
                 thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
-                watched.threads.append(thread)
                 thread.start()
+                watched.threads.append(thread)
+                watched.folders |= frozenset(some)
+            watched.wanted = wanted
 
     def keep(self, folders: Iterable[Path]) -> None:
         """Stop watching for all workspace folders that are not in `folders`."""

@@ -258,6 +258,27 @@ async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path
         await window.end()
 
 
+async def test_an_open_file_of_another_folder_hides_none_of_the_same_name(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "use.py").write_text("import os\nfrom net import fetch\n")
+    net = (one / "net.py").as_uri()
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(one)
+        added = [{"uri": other.as_uri(), "name": "other"}]
+        window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
+        await indexed(windows, other, "use.py")
+        await indexed(windows, one, "use.py")
+        await opened(windows, window, net, RENAMED)
+        await opened(windows, window, (other / "use.py").as_uri(), "other = 1\n")
+        window.change(net, RENAME)
+        (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
+        assert edit["textDocument"] == {"uri": (one / "use.py").as_uri(), "version": None}
+        await window.end()
+
+
 @pytest.mark.parametrize("is_bound", [True, False])
 async def test_a_file_that_is_not_open_tells_whether_an_import_moves(tmp_path: Path, is_bound: bool) -> None:
     old, new = ("from app.models import User\n", "from app.schema import User\n")

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from lsp_server.handlers import configuration
 from lsp_server.protocol import adapter, notifications
+from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace import settings_file
 from tests.windows import Window, Windows, insertion, windows_on
 
@@ -191,21 +193,20 @@ async def test_commands_that_are_done_are_not_kept(tmp_path: Path) -> None:
 async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    may_go_on = threading.Event()
+    may_go_on = asyncio.Event()
     num_reading = 0
 
-    def read_slowly(_path: Path) -> object:
+    async def read_slowly(_server: SlipstreamServer) -> None:
         nonlocal num_reading
         num_reading += 1
-        assert may_go_on.wait(20)
-        return {}, ()
+        await may_go_on.wait()
 
     async with windows_on() as windows:
         window, other = await windows.open(), await windows.open()
         await window.begin()
         await other.begin()
         monkeypatch.setattr(adapter, "MAX_UNDER_WAY", 5)
-        monkeypatch.setattr(settings_file, "read_user_file", read_slowly)
+        monkeypatch.setattr(configuration, "read_files", read_slowly)
         for _ in range(50):
             window.notify("initialized", {})
         asking = window.send("slipstream/stats", None)

@@ -60,6 +60,22 @@ def test_an_owner_that_fails_itself_does_not_end_the_thread() -> None:
     assert has_gone_on.wait(5)
 
 
+def test_a_thread_that_did_not_start_is_joined_and_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done = threading.Event()
+    thread = SupervisedThread("test", done.set, lambda *_: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            thread.start()
+    assert thread.join(0.0)
+    thread.start()
+    assert done.wait(60)
+    assert thread.join(60)
+
+
 async def test_work_on_a_thread_of_its_own_gives_its_result_or_its_error() -> None:
     assert await on_own_thread(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):

@@ -7,11 +7,12 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from completion_engine.request import CompletionRequest
+from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.workspace import prefetch
 from lsp_server.workspace.index_types import TokenSource
@@ -100,6 +101,32 @@ async def test_what_is_closed_or_outdated_is_forgotten(place: Place, forget: str
     else:
         place.jobs.clear()
     assert place.jobs.of(place.request()) is None
+
+
+@pytest.mark.parametrize("forget", ["forget", "clear"])
+@pytest.mark.parametrize("moment", ["before the choice", "during the choice"])
+async def test_what_is_closed_or_outdated_gets_no_context_any_more(
+    place: Place, monkeypatch: pytest.MonkeyPatch, moment: str, forget: str
+) -> None:
+    has_begun, may_go_on, choose = threading.Event(), threading.Event(), prefetch.choose
+
+    def choose_slowly(*arguments: Any) -> RepositoryContext:
+        has_begun.set()
+        assert may_go_on.wait(60)
+        return choose(*arguments)
+
+    monkeypatch.setattr(prefetch, "choose", choose_slowly)
+    place.want(place.request())
+    if moment == "during the choice":
+        await asyncio.to_thread(has_begun.wait, 60)
+    if forget == "forget":
+        place.jobs.forget("a")
+    else:
+        place.jobs.clear()
+    may_go_on.set()
+    place.want(place.request("b"))
+    assert await place.next() == "b"
+    assert (shown(place, place.request()), place.jobs.of(place.request())) == ([], None)
 
 
 async def test_a_choice_that_fails_costs_that_document_its_context_alone(

@@ -231,6 +231,20 @@ def test_a_client_may_open_so_much_text_and_no_more(monkeypatch: pytest.MonkeyPa
     assert held(session) == (["b", "c"], []), "what was closed makes room"
 
 
+def test_documents_that_wait_are_left_alone_until_one_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 28_000)
+    session = Session()
+    for name in "abcd":
+        session.put(Document(name, "python", 1, "x = 1\n" * 50))
+    assert held(session) == (["a", "b", "c"], ["d"])
+    monkeypatch.setattr(Session, "put", None)  # a key in another document must not put them again
+    assert session.readmit() == []
+    monkeypatch.undo()
+    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 28_000)
+    session.drop("a")
+    assert [location.uri for location in session.readmit()] == ["d"]
+
+
 def test_a_document_that_grows_beyond_what_may_be_held_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
     session = Session()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lsp_server.workspace import usage_by_day
 from lsp_server.workspace.measurements import bucket_of, usage_summary
 from lsp_server.workspace.usage_by_day import NUM_DAYS, UsageByDay, UsageRecorder
 
@@ -96,3 +98,34 @@ def test_counts_that_cannot_be_written_are_kept_for_the_next_time(tmp_path: Path
             assert (found["today"]["num_keys_saved"], found["week"]["num_keys_saved"]) == (6, 6)
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize("gives_up", ["times out", "is cancelled"])
+async def test_counts_that_are_written_late_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gives_up: str
+) -> None:
+    monkeypatch.setattr(usage_by_day, "_MAX_WAIT_S", 0.05 if gives_up == "times out" else 60.0)
+    usage, may_write, is_writing = (
+        UsageByDay(tmp_path / "usage.sqlite3"),
+        threading.Event(),
+        threading.Event(),
+    )
+    total, add = Counter({"num_accepted_chars": 100}), usage.add
+
+    def add_slowly(day: date, counts: Counter[str]) -> None:
+        is_writing.set()
+        assert may_write.wait(60)
+        add(day, counts)
+
+    monkeypatch.setattr(usage, "add", add_slowly)
+    recorder = UsageRecorder(total.copy, usage)
+    recording = asyncio.create_task(recorder.record())
+    await asyncio.to_thread(is_writing.wait, 60)
+    if gives_up == "is cancelled":
+        recording.cancel()
+    await asyncio.wait([recording])
+    total["num_accepted_chars"] += 1
+    may_write.set()
+    monkeypatch.setattr(usage_by_day, "_MAX_WAIT_S", 60.0)
+    await recorder.record()
+    assert usage.since(date.min) == {"num_accepted_chars": 101}

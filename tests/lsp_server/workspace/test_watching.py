@@ -84,6 +84,22 @@ def test_a_folder_that_comes_is_watched_beside_the_others(
     assert heard.until(tmp_path / "b.py")
 
 
+def test_a_watch_whose_thread_does_not_start_is_tried_again(
+    watches: FolderWatches, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(RuntimeError):
+        watches.follow(tmp_path, {""})
+    monkeypatch.setattr(threading.Thread, "start", start)
+    watches.follow(tmp_path, {""})
+    assert heard.until(tmp_path)
+
+
+def refused(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="the system does not tell its watches")
 def test_no_more_folders_are_watched_than_the_bound_and_none_behind_a_link(
     watches: FolderWatches, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
