@@ -6,22 +6,31 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from lsprotocol import types
+from typing import Any
 
 from lsp_server.handlers.configuration import read_folders
+from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
+from lsp_server.workspace.folder_worker import MAX_PATHS
 from lsp_server.workspace.locations import path_of
 from lsp_server.workspace.settings import IndexSettings, Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
 
+# Paths that are handled before others get their turn.
+NUM_AT_ONCE = 32
 
-async def did_change_watched_files(
-    server: SlipstreamServer, params: types.DidChangeWatchedFilesParams
-) -> None:
-    """Follow what the client saw."""
-    paths = (path_of(event.uri) for event in params.changes)
-    await files_changed(server, [path for path in paths if path is not None])
+
+async def did_change_watched_files(server: SlipstreamServer, params: Any) -> None:
+    """Follow what the client saw; after more changes than an index takes, whole folders are read again."""
+    changes = member(params, "changes")
+    uris = [member(change, "uri") for change in changes] if isinstance(changes, list) else []
+    if len(uris) > MAX_PATHS:
+        await files_changed(server, server.session.folders.paths)
+        return
+    for first in range(0, len(uris), NUM_AT_ONCE):
+        named = (path_of(uri) for uri in uris[first : first + NUM_AT_ONCE] if isinstance(uri, str))
+        await files_changed(server, [path for path in named if path is not None])
+        await asyncio.sleep(0)
 
 
 async def files_changed(server: SlipstreamServer, paths: Sequence[Path]) -> None:

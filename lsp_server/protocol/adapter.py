@@ -51,6 +51,7 @@ _OWN_METHODS = (
 )
 
 _INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
+_LONG = types.WORKSPACE_DID_CHANGE_WATCHED_FILES  # 20,000 events as typed values take 0.1 s
 _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 
 # At this number of running messages, the server stops reading the client until some are done.
@@ -146,12 +147,12 @@ class SlipstreamProtocol(LanguageServerProtocol):
             known.clear()
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """Return the message as a typed value; custom ones keep their parameters as they came.
+        """Return the message as a typed value; custom and long ones keep their parameters as they came.
 
         Raises JsonRpcException if it is not a message.
         """
         method, params = data.get("method"), data.get("params")
-        if method is None or method in types.METHOD_TO_TYPES:
+        if method is None or (method in types.METHOD_TO_TYPES and method != _LONG):
             try:
                 return super().structure_message(_with_context(data) if method == _INLINE else data)
             except JsonRpcInternalError as error:  # a value of the wrong type, by `converter`
@@ -179,7 +180,11 @@ class SlipstreamProtocol(LanguageServerProtocol):
                 self._tasks.discard(task)
 
         def handle(params: Any) -> Any:
-            return handler(params)
+            try:
+                return handler(params)
+            except Exception:  # pygls reports it, and returns as if all were well
+                self._has_failed = True
+                raise
 
         waiting = begin if _is_notification(method) else answer
         self.fm.feature(method, options)(waiting if iscoroutinefunction(handler) else handle)
@@ -260,11 +265,6 @@ class SlipstreamProtocol(LanguageServerProtocol):
             self.is_shut_down = True
             for task in self._tasks:
                 task.cancel()
-
-    def _check_handler_result(self, future: Future[Any]) -> None:
-        """As pygls has it, which reports the error of a notification's handler."""
-        super()._check_handler_result(future)
-        self._has_failed = not future.cancelled() and future.exception() is not None
 
     def _receive_response(self, message: dict[str, Any]) -> None:
         """Resolve a request of the server. An invalid answer resolves it as an error."""

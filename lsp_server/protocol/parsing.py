@@ -27,12 +27,9 @@ MAX_QUICK_BYTES = 256 * 1024
 # many empty lists, whose parsing is one step too, takes 25 ms.
 MAX_VALUES = 250_000
 
-# Long lists of changes are handled as several messages, so that others get their turn between them.
+# Long lists of edits are handled as several messages, so that others get their turn between them.
 MAX_CHANGES = 32
-_LISTS = {
-    types.TEXT_DOCUMENT_DID_CHANGE: "contentChanges",
-    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: "changes",
-}
+_EDITS = "contentChanges"
 
 _QUOTE, _BACKSLASH = b'"', 0x5C
 _CUT_JSON = json.dumps(CUT)[1:-1].encode()
@@ -133,12 +130,11 @@ def _end_of_string(body: bytes, start: int) -> int:
 
 
 def _in_parts(message: Any) -> Iterator[Any]:
-    method = message.get("method") if isinstance(message, dict) else None
-    name = _LISTS.get(method, "") if isinstance(method, str) else ""
-    params = message.get("params") if name else None
-    changes = params.get(name) if isinstance(params, dict) else None
+    is_change = isinstance(message, dict) and message.get("method") == types.TEXT_DOCUMENT_DID_CHANGE
+    params = message.get("params") if is_change else None
+    changes = params.get(_EDITS) if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(changes, list) or len(changes) <= MAX_CHANGES:
         yield message
         return
     for first in range(0, len(changes), MAX_CHANGES):
-        yield {**message, "params": {**params, name: changes[first : first + MAX_CHANGES]}}
+        yield {**message, "params": {**params, _EDITS: changes[first : first + MAX_CHANGES]}}

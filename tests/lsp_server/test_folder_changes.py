@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,6 +113,31 @@ async def test_an_open_document_is_drafted_from_in_a_folder_that_comes_later(wor
     await work.open_changed(work.inner / "a.py")
     work.change(added=[work.inner], removed=[])
     await until(lambda: work.overlaid(work.inner) == ["a.py"])
+
+
+@pytest.mark.parametrize("num_events", [3, 300, 20_000])
+async def test_many_changed_files_are_taken_in_few_steps(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch, num_events: int
+) -> None:
+    """An answer waits for no more than the steps before it: 20,000 events once took 625, and 2.5 s."""
+    (server,) = work.windows.servers
+    taken: list[int] = []
+    files_changed = server.indexes.files_changed
+
+    def note(paths: Sequence[Path]) -> None:
+        taken.append(len(paths))
+        files_changed(paths)
+
+    monkeypatch.setattr(server.indexes, "files_changed", note)
+    (work.root / "new.py").write_text(CODE)
+    names = ["new.py", *(f"gone{number}.py" for number in range(num_events - 1))]
+    changes = [{"uri": (work.root / name).as_uri(), "type": 2} for name in names]
+    work.window.notify("workspace/didChangeWatchedFiles", {"changes": [*changes[1:], changes[0]]})
+    index = server.indexes.index_of(work.root)
+    assert index is not None
+    await until(lambda: index.holds("new.py"))
+    assert len(taken) <= 10
+    assert max(taken) <= 32
 
 
 @pytest.mark.parametrize("is_read_in_time", [True, False])
