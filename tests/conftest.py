@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.own_folders import use_own_folders
 from tests.units import unit_of, urgency
 
+use_own_folders()
 settings.register_profile("patient", deadline=None)  # an example takes long where the machine is busy
 settings.load_profile("patient")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -32,9 +32,9 @@ PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_", "PIP_")
 LOOPBACK_VARIABLE = "SLIPSTREAM_HOST_LOOPBACK"
 FOLDER_VARIABLES = ("SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR")
 
-SOCKET_SUFFIX, LOOPBACK_SUFFIX = ".sock", ".port"
+SOCKET_SUFFIX, LOOPBACK_SUFFIX, LOCK_SUFFIX = ".sock", ".port", ".lock"
 
-_SUFFIXES = {SOCKET_SUFFIX, LOOPBACK_SUFFIX}
+SUFFIXES = (SOCKET_SUFFIX, LOOPBACK_SUFFIX)
 
 # For a Unix socket; the shortest limit of any system is 104.
 MAX_PATH_BYTES = 100
@@ -60,7 +60,7 @@ class HostAddress:
     @property
     def lock_path(self) -> str:
         """The lock file of the host process."""
-        return str(self.folder / f"{self.name}.lock")
+        return str(self.folder / f"{self.name}{LOCK_SUFFIX}")
 
 
 def find_address(environment: Mapping[str, str]) -> HostAddress:
@@ -99,7 +99,7 @@ def sockets(environment: Mapping[str, str]) -> list[str]:
     found: list[str] = []
     for folder in folders(environment):
         if folder.is_dir() and not make_private(folder):
-            found += sorted(str(file) for file in folder.iterdir() if file.suffix in _SUFFIXES)
+            found += sorted(str(file) for file in folder.iterdir() if file.suffix in SUFFIXES)
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity, sockets
+from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity
 from lsp_server.sharing.listener import open_listener
 from tests.hosts import own_hosts
 
@@ -126,7 +126,6 @@ def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
     listener = open_listener(address)
     assert listener is not None
     assert open_listener(address) is None
-    assert sockets({"TMPDIR": str(address.folder.parent)}) == []
     listener.close()
     assert not Path(address.socket_path).exists()
     again = open_listener(address)
@@ -134,6 +133,24 @@ def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
     listener.close()  # a second time: the new host's socket stays
     assert Path(address.socket_path).exists()
     again.close()
+
+
+def test_a_new_host_removes_what_killed_hosts_left(address: HostAddress) -> None:
+    for name in ("killed.sock", "killed.port", "killed.lock", "older.sock", "ended.lock"):
+        (address.folder / name).touch()
+    (address.folder / "unrelated.txt").touch()
+    other = open_listener(HostAddress(address.folder, "other"))
+    assert other is not None
+    before = sorted(file.name for file in address.folder.iterdir())
+    assert before == ["other.lock", "other.sock", "unrelated.txt"]
+    listener = open_listener(address)
+    assert listener is not None
+    assert other.renew() == "ours"
+    with socket.socket(socket.AF_UNIX) as window:
+        window.connect(f"{address.folder}/other.sock")
+    for one in (listener, other):
+        one.close()
+    assert sorted(file.suffix for file in address.folder.iterdir()) == [".lock", ".lock", ".txt"]
 
 
 def test_a_socket_that_nobody_listens_on_is_replaced(address: HostAddress) -> None:

@@ -1,0 +1,44 @@
+"""Folders of a test run's own, so that no test sees or changes what belongs to the user who runs it.
+
+Downloaded models are linked and compiled kernels stay shared: both are read by their hash, and cost minutes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from completion_engine.models.storage import default_root
+
+VARIABLE = "SLIPSTREAM_TEST_FOLDERS"
+
+
+def use_own_folders() -> None:
+    """Let this process and all that it starts use new folders; workers of a run share those of the run."""
+    if VARIABLE in os.environ:
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # the folders of tests are kept
+    own = Path(tempfile.mkdtemp(prefix="slip-"))  # the path of a socket must be short
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    _link_models(default_root(), own / "models")
+    folders = {
+        "TMPDIR": own,
+        "XDG_RUNTIME_DIR": own / "runtime",
+        "XDG_CONFIG_HOME": own / "config",
+        "XDG_STATE_HOME": own / "state",
+        "SLIPSTREAM_INDEX_DIR": own / "index",
+        "SLIPSTREAM_MODEL_DIR": own / "models",
+    }
+    for folder in folders.values():
+        folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ |= {VARIABLE: str(own), **{name: str(folder) for name, folder in folders.items()}}
+    tempfile.tempdir = None  # read again
+
+
+def _link_models(store: Path, links: Path) -> None:
+    links.mkdir()
+    for model in store.glob("*/*.gguf"):
+        (links / model.parent.name).symlink_to(model.parent)
