@@ -10,15 +10,16 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from lsp_server.sharing.address import find_address
+from lsp_server.sharing.address import HostAddress, find_address
 from lsp_server.sharing.host_connection import running_hosts
+from lsp_server.sharing.listener import HostListener, open_listener
 from tests.waiting import first_true
 
 PATIENCE_S = 120.0  # longest time in which a busy machine ends or starts a process
@@ -74,6 +75,15 @@ def own_hosts() -> Iterator[Hosts]:
     finally:
         hosts.end()
         shutil.rmtree(hosts.folder)
+
+
+@contextmanager
+def listening(address: HostAddress) -> Iterator[HostListener]:
+    """This process as the host at an address, which is free; it is none afterwards, whatever a test finds."""
+    listener = open_listener(address)
+    assert listener is not None
+    with closing(listener):
+        yield listener
 
 
 def has_ended(pid: int, timeout_s: float) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity
 from lsp_server.sharing.listener import open_listener
-from tests.hosts import own_hosts
+from tests.hosts import listening, own_hosts
 
 ENVIRONMENT = {"HOME": "/home/ann", "SLIPSTREAM_INDEX_DIR": "/home/ann/index", "TERM": "xterm"}
 
@@ -123,42 +123,29 @@ def test_another_users_folder_is_refused(folder: Path) -> None:
 
 
 def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
-    listener = open_listener(address)
-    assert listener is not None
-    assert open_listener(address) is None
-    listener.close()
+    with listening(address) as listener:
+        assert open_listener(address) is None
     assert not Path(address.socket_path).exists()
-    again = open_listener(address)
-    assert again is not None
-    listener.close()  # a second time: the new host's socket stays
-    assert Path(address.socket_path).exists()
-    again.close()
+    with listening(address):
+        listener.close()  # a second time: the new host's socket stays
+        assert Path(address.socket_path).exists()
 
 
 def test_a_new_host_removes_what_killed_hosts_left(address: HostAddress) -> None:
     for name in ("killed.sock", "killed.port", "killed.lock", "older.sock", "ended.lock"):
         (address.folder / name).touch()
     (address.folder / "unrelated.txt").touch()
-    other = open_listener(HostAddress(address.folder, "other"))
-    assert other is not None
-    before = sorted(file.name for file in address.folder.iterdir())
-    assert before == ["other.lock", "other.sock", "unrelated.txt"]
-    listener = open_listener(address)
-    assert listener is not None
-    assert other.renew() == "ours"
-    with socket.socket(socket.AF_UNIX) as window:
-        window.connect(f"{address.folder}/other.sock")
-    for one in (listener, other):
-        one.close()
-    assert sorted(file.suffix for file in address.folder.iterdir()) == [".lock", ".lock", ".txt"]
+    with listening(HostAddress(address.folder, "other")) as other:
+        before = sorted(file.name for file in address.folder.iterdir())
+        assert before == ["other.lock", "other.sock", "unrelated.txt"]
+        with listening(address), socket.socket(socket.AF_UNIX) as window:
+            assert other.renew() == "ours"
+            window.connect(f"{address.folder}/other.sock")
 
 
 def test_a_socket_that_nobody_listens_on_is_replaced(address: HostAddress) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(address.socket_path)
-    listener = open_listener(address)
-    assert listener is not None
-    with socket.socket(socket.AF_UNIX) as window:
+    with listening(address), socket.socket(socket.AF_UNIX) as window:
         window.connect(address.socket_path)
-    assert Path(address.socket_path).stat().st_mode & 0o077 == 0
-    listener.close()
+        assert Path(address.socket_path).stat().st_mode & 0o077 == 0

@@ -16,10 +16,9 @@ import pytest
 
 from lsp_server.sharing import host_connection, relay
 from lsp_server.sharing.address import SharingError, find_address
-from lsp_server.sharing.listener import open_listener
 from lsp_server.sharing.system import uid_of_peer
 from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, BlockWriter, read_word
-from tests.hosts import own_hosts
+from tests.hosts import listening, own_hosts
 
 
 @pytest.fixture
@@ -33,25 +32,19 @@ def test_a_host_that_does_not_answer_is_given_up(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relay, "ANSWER_S", 0.2)
-    listener = open_listener(find_address(environment))
-    assert listener is not None
-    with pytest.raises(SharingError, match="does not answer"):
+    with listening(find_address(environment)), pytest.raises(SharingError, match="does not answer"):
         relay.connect(environment)
-    listener.close()
 
 
 def test_a_host_of_another_user_hears_nothing(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_connection, "uid_of_peer", lambda _connection: os.getuid() + 1)
-    listener = open_listener(find_address(environment))
-    assert listener is not None
-    with pytest.raises(SharingError, match="another user's"):
-        relay.connect(environment)
-    connection, _ = listener.socket.accept()
-    assert connection.recv(100) == b""
-    connection.close()
-    listener.close()
+    with listening(find_address(environment)) as listener:
+        with pytest.raises(SharingError, match="another user's"):
+            relay.connect(environment)
+        with listener.socket.accept()[0] as connection:
+            assert connection.recv(100) == b""
 
 
 def test_the_user_at_the_other_end_is_told_by_the_system() -> None:
@@ -61,28 +54,21 @@ def test_the_user_at_the_other_end_is_told_by_the_system() -> None:
 
 
 def test_a_window_for_which_there_is_no_room_to_wait_tries_again(environment: dict[str, str]) -> None:
-    listener = open_listener(find_address(environment))
-    assert listener is not None
-    listener.socket.listen(0)
-    before = socket.socket(socket.AF_UNIX)
-    before.connect(find_address(environment).socket_path)
-    connections: list[socket.socket] = []
+    address = find_address(environment)
 
-    def serve() -> None:
+    def serve(listener: socket.socket) -> None:
         time.sleep(0.3)  # so long there is no room
-        for _ in range(2):
-            connection, _ = listener.socket.accept()
-            connections.append(connection)
-        assert read_word(connection) == WINDOW
-        connection.sendall(WELCOME)
+        with listener.accept()[0], listener.accept()[0] as connection:
+            assert read_word(connection) == WINDOW
+            connection.sendall(WELCOME)
 
-    serving = threading.Thread(target=serve, daemon=True)
-    serving.start()
-    relay.connect(environment).close()
-    serving.join(10)
-    for connection in (before, *connections):
-        connection.close()
-    listener.close()
+    with listening(address) as listener, socket.socket(socket.AF_UNIX) as before:
+        listener.socket.listen(0)
+        before.connect(address.socket_path)
+        serving = threading.Thread(target=serve, args=(listener.socket,), daemon=True)
+        serving.start()
+        relay.connect(environment).close()
+        serving.join()
 
 
 @pytest.mark.parametrize(
@@ -154,7 +140,7 @@ def test_the_end_is_not_waited_for_where_nobody_reads() -> None:
 
 def test_the_end_is_never_put_into_the_middle_of_a_block() -> None:
     host, window = socket.socketpair()
-    with window:
+    with window, host:
         writer = BlockWriter(host)
         thread = threading.Thread(target=lambda: suppress_broken(writer), daemon=True)
         thread.start()
