@@ -54,7 +54,8 @@ class Watch:
     def __exit__(self, *_error: object) -> None:
         self._until = math.inf
         if self.has_killed:
-            raise MachineError(f"git took more than {MAX_WAIT_S:.0f} s.")
+            advice = "Try again when the disk is less busy."
+            raise MachineError(f"git took more than {MAX_WAIT_S:.0f} s.", advice=advice)
 
     def end(self) -> None:
         """Watch no more."""
@@ -115,6 +116,6 @@ def run(folder: Path, arguments: Sequence[str]) -> bytes:
 
 
 def _keep_beginning(stream: IO[bytes], kept: bytearray) -> None:
-    """Read to the end, so that nobody waits to write, and keep what fits into a message."""
+    """Read to the end, so that git never waits to write, and keep what fits into a message."""
     while block := stream.read1(4096):  # type: ignore[attr-defined]  # a pipe of subprocess is buffered
         kept += block[: 4096 - len(kept)]

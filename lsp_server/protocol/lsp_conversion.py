@@ -33,7 +33,7 @@ def line_column_of(position: types.Position) -> LineColumn:
 
 
 def member(value: object, name: str) -> Any:
-    """What an object of JSON holds under a name; None for anything else."""
+    """Return the value of an object of JSON under a name; None for anything else."""
     return value.get(name) if isinstance(value, dict) else None
 
 

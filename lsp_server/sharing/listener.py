@@ -112,7 +112,7 @@ def open_listener(address: HostAddress) -> HostListener | None:
 
 
 def _remove_stale(address: HostAddress) -> None:
-    """Remove the files that other hosts left in this host's folder: those whose lock nobody holds."""
+    """Remove the files that other hosts left in this host's folder: those whose lock is free."""
     suffixes = (*SUFFIXES, LOCK_SUFFIX)  # the lock last
     names = {file.stem for file in address.folder.iterdir() if file.suffix in suffixes} - {address.name}
     for name in names:

@@ -1,4 +1,4 @@
-"""Positions beyond the protocol's numbers are the end of a text; a change that cannot be read is told of."""
+"""Positions beyond the protocol's numbers are the end of a text; an unreadable change is reported."""
 
 from __future__ import annotations
 

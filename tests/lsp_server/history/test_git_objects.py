@@ -144,7 +144,7 @@ def test_blobs_are_read_for_as_long_as_each_of_them_comes(
     monkeypatch.setattr(git_process, "MAX_WAIT_S", 0.5)
     with git.blob_reader() as reader:
         for _ in range(3):
-            time.sleep(0.3)  # what is done with a blob takes longer than git may, in all
+            time.sleep(0.3)  # all blobs together take longer than one may
             assert reader.read(file.blob, 100) == b"a\n"
 
 
