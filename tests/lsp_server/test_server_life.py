@@ -6,8 +6,9 @@ import asyncio
 import gc
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,33 @@ async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_do
         assert num_reading == 50
         await window.end()
         await other.end()
+
+
+async def test_a_window_that_is_alone_is_read_on_at_once_after_a_long_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It once waited three times as long as its turn, for the sake of windows that may be there."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    def note(pause_s: float) -> Coroutine[Any, Any, None]:
+        pauses.append(pause_s)
+        return sleep(pause_s)
+
+    def burn(_params: Any) -> None:
+        until = time.thread_time() + 0.1
+        while time.thread_time() < until:
+            pass
+
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin()
+        windows.servers[0].protocol.connect("test/burn", burn)
+        monkeypatch.setattr(asyncio, "sleep", note)
+        window.notify("test/burn", {})
+        await window.request("slipstream/stats")
+        assert not any(pauses)
+        await window.end()
 
 
 async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in_a_while(
