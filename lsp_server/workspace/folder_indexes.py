@@ -208,6 +208,8 @@ class FolderIndexes:
         self._timers.pop(path, None)
         if (worker := self._all_workers().get(folder)) is not None:
             worker.buffer_changed(path, read())
+            if self._on_watched is not None:
+                self._follow(worker)  # again, if a watch could not start
 
     def _reported(self, report: FolderReport) -> None:
         """Publish the result of a worker; on the worker's thread."""
@@ -221,7 +223,7 @@ class FolderIndexes:
             beside = {file.parent for file in indexer.repository.outer_rule_files}
             try:
                 self._watches.follow(worker.folder, indexer.folders, beside)
-            except RuntimeError as error:  # no thread; the next report tries again
+            except RuntimeError as error:  # there is no thread for it
                 logger.warning("Changes in %s are not seen yet: %s", worker.folder, error)
 
     def _seen(self, paths: set[Path]) -> None:

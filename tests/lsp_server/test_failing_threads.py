@@ -73,6 +73,27 @@ async def test_suggestions_come_whichever_thread_does_not_start(
     assert failed
 
 
+async def test_a_folder_is_watched_once_a_thread_starts_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_thread: NoThread
+) -> None:
+    monkeypatch.setattr("tests.windows.CAPABILITIES", {"textDocument": {"inlineCompletion": {}}})
+    uri = (tmp_path / "a.py").as_uri()
+    failed = no_thread("watch ")
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        async with asyncio.timeout(60):
+            while not failed:  # noqa: ASYNC110 - filled on another thread
+                await asyncio.sleep(0.005)
+        window.open(uri, "x = 1\n")
+        (tmp_path / "new.py").write_text("y = 1\n")
+        indexes = windows.servers[0].indexes
+        async with asyncio.timeout(60):
+            while not ((index := indexes.index_of(tmp_path)) and index.holds("new.py")):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+        await window.end()
+
+
 async def test_a_large_text_whose_thread_does_not_start_is_unknown_until_it_is_sent_whole(
     no_thread: NoThread,
 ) -> None:
