@@ -107,8 +107,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console may not know every character
+    arguments = sys.argv[1:]
+    if arguments == ["--stdio"]:  # how clients of other completion servers start any program
+        arguments = ["serve", "--shared"]
     try:
-        app(prog_name="slipstream")
+        app(arguments, prog_name="slipstream")
     except SlipstreamError as error:
         show_error(error)
         sys.exit(1)

@@ -1,6 +1,6 @@
-"""Reports stale locks: python -m scripts.check (make lock-check)
+"""Reports stale locks and what exceeds its cap on size: python -m scripts.check (make lock-check)
 
-Reads pyproject.toml, the locks and the metadata of installed packages. Needs no network.
+Reads pyproject.toml, the locks, the metadata of installed packages and the tree. Needs no network.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from scripts import lockfile
+from scripts.budget import find_overruns
 from scripts.lockfile import GROUPS, PROJECT, TORCH, Declared, Locked
 
 _SYSTEMS = (
@@ -38,13 +39,20 @@ MACHINES: tuple[dict[str, str], ...] = tuple(
 
 
 def main() -> int:
-    """Print what is wrong with the locks beside pyproject.toml in the current folder; 1 if anything is."""
+    """Print what is wrong with the locks and sizes in the current folder; return 1 if anything is."""
     found = find_problems(Path.cwd())
     for problem in found:
         sys.stderr.write(f"The locks are stale: {problem}\n")
     if found:
         sys.stderr.write("Make them anew: make lock\n")
-    return 1 if found else 0
+    overruns = list(find_overruns(Path.cwd()))
+    for overrun in overruns:
+        sys.stderr.write(f"The tree is too large: {overrun}\n")
+    if overruns:
+        sys.stderr.write(
+            "Remove what nobody needs any more, or raise the cap in scripts/budget.py and say why.\n"
+        )
+    return 1 if found or overruns else 0
 
 
 def find_problems(root: Path) -> list[str]:

@@ -10,6 +10,7 @@ from pygls.exceptions import JsonRpcException
 
 from lsp_server.handlers import configuration, files, workspace_folders
 from lsp_server.handlers.inline_completion import completion
+from lsp_server.protocol.adapter import names_plugin
 from lsp_server.protocol.framing import OWN_CLIENT
 from lsp_server.protocol.server import SlipstreamServer
 
@@ -27,6 +28,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
         server.keep_usage()
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
     workspace_folders.change_folders(server, workspace_folders.initial_folders(params))
+    session.is_older_client = names_plugin(params.initialization_options)
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
     server.tell(problems, types.MessageType.Warning)

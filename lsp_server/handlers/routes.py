@@ -22,6 +22,7 @@ from lsp_server.handlers import (
     lifecycle,
     next_edit,
     notebook_sync,
+    older_clients,
     stats,
     telemetry,
     why,
@@ -70,6 +71,7 @@ ROUTES = (
     Route("textDocument/didPartiallyAcceptCompletion", telemetry.did_partially_accept_completion),
     Route("textDocument/didShowInlineEdit", telemetry.did_show_inline_edit),
     Route("textDocument/didFocus", telemetry.did_focus),
+    *(Route(method, handler) for method, handler in older_clients.HANDLERS.items()),
 )
 
 

@@ -154,7 +154,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
         method, params = data.get("method"), data.get("params")
         if method is None or (method in types.METHOD_TO_TYPES and method != _LONG):
             try:
-                return super().structure_message(_with_context(data) if method == _INLINE else data)
+                return super().structure_message(_adapted(data))
             except JsonRpcInternalError as error:  # a value of the wrong type, by `converter`
                 raise JsonRpcInvalidParams from error
         if "id" in data:
@@ -300,6 +300,29 @@ class SlipstreamProtocol(LanguageServerProtocol):
         """Build the response; the standard wants an `id` of null, which the typed message leaves out."""
         described = {"code": error.code, "message": error.message}
         return {"jsonrpc": self.VERSION, "id": request_id, "error": described}
+
+
+def _adapted(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as the standard has it, where clients are known to send another form."""
+    if message.get("method") == _INLINE:
+        return _with_context(message)
+    return _in_utf16(message) if message.get("method") == types.INITIALIZE else message
+
+
+def _in_utf16(message: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the position encodings of a client whose plugin counts UTF-16 units whatever is agreed on."""
+    params = message.get("params")
+    if not isinstance(params, dict) or not names_plugin(params.get("initializationOptions")):
+        return message
+    capabilities = params.get("capabilities")
+    if not isinstance(capabilities, dict):
+        return message
+    return {**message, "params": {**params, "capabilities": {**capabilities, "general": None}}}
+
+
+def names_plugin(options: object) -> bool:
+    """Return whether these initialization options are those of the clients that `older_clients` serves."""
+    return isinstance(options, dict) and "editorPluginInfo" in options
 
 
 def _with_context(message: dict[str, Any]) -> dict[str, Any]:

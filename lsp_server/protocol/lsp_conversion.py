@@ -25,6 +25,7 @@ ALL_NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 # The kinds that clients of other completion servers already show.
 _KINDS = {"loading": "Normal", "ready": "Normal", "error": "Error"}
+_OLDER_KINDS = {"Normal": "Normal", "Error": "Error", "Inactive": "Warning"}
 
 
 def line_column_of(position: types.Position) -> LineColumn:
@@ -73,6 +74,23 @@ def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineComple
         range=_span(offer, offer.document.content(offer.line)[: offer.column], "", encoding),
         command=_accepted(offer),
     )
+
+
+def older_item(offer: Offer, position: object) -> dict[str, Any]:
+    """One of the `completions` that `getCompletions` returns for a `position`."""
+    before = offer.document.content(offer.line)[: offer.column]
+    text = _with_line_ends(offer.text, offer.document)
+    span = _span(offer, before, "", "utf-16")
+    return {
+        "uuid": offer.id,
+        "text": text,
+        "displayText": text,
+        "range": {
+            "start": {"line": span.start.line, "character": span.start.character},
+            "end": {"line": span.end.line, "character": span.end.character},
+        },
+        "position": position,
+    }
 
 
 def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.CompletionItem:
@@ -138,6 +156,12 @@ def shown_status(status: EngineStatus, inactive_by: str = "") -> dict[str, Any]:
         "state": status.state,
         "percent": percent(status.done, status.total) if status.state == "loading" else None,
     }
+
+
+def older_status(status: dict[str, Any]) -> dict[str, str]:
+    """The parameters of `statusNotification`, by those of `didChangeStatus`."""
+    kind = "InProgress" if status["busy"] else _OLDER_KINDS[status["kind"]]
+    return {"status": kind, "message": status["message"] if kind != "Normal" else ""}
 
 
 def engine_state(status: EngineStatus) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class SlipstreamServer(LanguageServer):
         self.session = Session(window=window)
         self._engines = engines
         self._progress: dict[object, WorkDone] = {}
-        self._status_line = StatusLine(lambda status: self.protocol.notify("didChangeStatus", status))
+        self._status_line = StatusLine(self._send_status)
         self.messages = Messages(self._show)
         self._unfinished: list[Awaitable[None]] = []
         self._hang_up: Callable[[], None] = lambda: None
@@ -208,6 +208,11 @@ class SlipstreamServer(LanguageServer):
         """Bring the editor's status line in line with the engine, the settings and the focused document."""
         refusal = self.session.refusal_of_focused()
         self._status_line.show(lsp_conversion.shown_status(self.scheduler.status, refusal))
+
+    def _send_status(self, status: dict[str, Any]) -> None:
+        self.protocol.notify("didChangeStatus", status)
+        if self.session.is_older_client:
+            self.protocol.notify("statusNotification", lsp_conversion.older_status(status))
 
     def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
         """Show each sentence to the user, once in this server's life."""

@@ -37,7 +37,8 @@ class Session:
 
     `too_large` are open documents without suggestions: too large themselves, or beyond the total.
     `unidentified` documents get no suggestions until the disk reports which files they are. `window` is the
-    editor's number among those that use the same engine.
+    editor's number among those that use the same engine. `is_older_client` is True for the clients that
+    `handlers/older_clients.py` serves.
     """
 
     window: int = 0
@@ -46,6 +47,7 @@ class Session:
     too_large: dict[str, Document] = field(default_factory=dict)
     folders: WorkspaceFolders = field(default_factory=WorkspaceFolders)
     focused_uri: str = ""
+    is_older_client: bool = False
     configuration: Configuration = field(default_factory=Configuration)
     measurements: Measurements = field(default_factory=Measurements)
     notebooks: Notebooks = field(default_factory=Notebooks)
