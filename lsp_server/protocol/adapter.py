@@ -50,6 +50,7 @@ _OWN_METHODS = (
 )
 
 _INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
+_UNANSWERED_COMMAND = "slipstream/executeCommand"  # one without an id, as some clients send it
 _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 
 # At this number of running messages, the server stops reading the client until some are done.
@@ -138,6 +139,9 @@ class SlipstreamProtocol(LanguageServerProtocol):
         method, params = data.get("method"), data.get("params")
         if method is None or method in types.METHOD_TO_TYPES:
             try:
+                if method == types.WORKSPACE_EXECUTE_COMMAND and "id" not in data:
+                    request = super().structure_message({**data, "id": 0})
+                    return JsonRPCNotification(_UNANSWERED_COMMAND, self.VERSION, request.params)
                 return super().structure_message(_with_context(data) if method == _INLINE else data)
             except JsonRpcInternalError as error:  # a value of the wrong type, by `converter`
                 raise JsonRpcInvalidParams from error
@@ -166,6 +170,8 @@ class SlipstreamProtocol(LanguageServerProtocol):
         def handle(params: Any) -> Any:
             return handler(params)
 
+        if method == types.WORKSPACE_EXECUTE_COMMAND:
+            self.fm.feature(_UNANSWERED_COMMAND)(begin)
         waiting = begin if _is_notification(method) else answer
         self.fm.feature(method, options)(waiting if iscoroutinefunction(handler) else handle)
 
@@ -222,7 +228,8 @@ class SlipstreamProtocol(LanguageServerProtocol):
         try:
             if not isinstance(method, str):
                 raise JsonRpcInvalidRequest("A method's name is a string.")
-            self._check_order(method, is_request=is_request)
+            if is_request:
+                self._check_order(method)
             structured = self.structure_message(message)
         except JsonRpcException as error:
             logger.warning("A message is not understood: %.200s: %s", method, error)
@@ -245,15 +252,11 @@ class SlipstreamProtocol(LanguageServerProtocol):
         if message.get("id") not in self._asked:
             return
         try:
-            structured = self.structure_message(message)
+            self.handle_message(self.structure_message(message))
         except JsonRpcException as error:
             self._fail(message["id"], error)
-        else:
-            self.handle_message(structured)
 
-    def _check_order(self, method: str, *, is_request: bool) -> None:
-        if not is_request:
-            return
+    def _check_order(self, method: str) -> None:
         if _is_notification(method):  # it would be handled and never answered
             raise JsonRpcInvalidRequest(f"{method} is a notification: it has no id.")
         if self.is_shut_down:
@@ -272,8 +275,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
 
     def _error(self, request_id: int | str | None, error: JsonRpcException) -> dict[str, Any]:
         """Build the response; the standard wants an `id` of null, which the typed message leaves out."""
-        described = {"code": error.code, "message": error.message}
-        return {"jsonrpc": self.VERSION, "id": request_id, "error": described}
+        return {"jsonrpc": "2.0", "id": request_id, "error": {"code": error.code, "message": error.message}}
 
 
 def _with_context(message: dict[str, Any]) -> dict[str, Any]:

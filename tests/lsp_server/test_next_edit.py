@@ -108,17 +108,27 @@ async def test_an_edit_is_proposed_once_more_explained_and_accepted() -> None:
         await window.end()
 
 
-@pytest.mark.parametrize("how", ["dismissed", "passed over"])
+async def test_an_explanation_at_a_place_also_says_why_there_is_no_edit() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        assert await ask(window, triggerKind=2) == []
+        why = await window.request("slipstream/why", place(URI, 0, 0))
+        assert why["next_edit"]["rule"] == "no-similar-place"
+        assert why["next_edit"]["reason"] == "No other line has the text that you just changed."
+        await window.end()
+
+
+@pytest.mark.parametrize("how", ["dismissed", "dismissed without an answer", "passed over"])
 async def test_an_edit_that_is_not_wanted_is_not_proposed_again(how: str) -> None:
     async with windows_on(load_editing) as windows:
         window = await ready(windows)
         window.change(URI, replacement(0, 0, 5, "load"))
         (edit,) = await ask(window)
+        rejected = {"command": "slipstream.rejectedEdit", "arguments": edit["command"]["arguments"]}
         if how == "dismissed":
-            arguments = edit["command"]["arguments"]
-            await window.request(
-                "workspace/executeCommand", {"command": "slipstream.rejectedEdit", "arguments": arguments}
-            )
+            await window.request("workspace/executeCommand", rejected)
+        elif how == "dismissed without an answer":
+            window.notify("workspace/executeCommand", rejected)
         else:
             window.change(URI, replacement(3, 0, 0, "other"), version=3)
         (edit,) = await ask(window)
