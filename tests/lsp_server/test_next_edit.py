@@ -268,6 +268,24 @@ async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path
         await window.end()
 
 
+async def test_all_edits_come_at_once_where_the_client_wants_them(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text("import os\nfrom net import fetch\n")
+    net, use = ((tmp_path / name).as_uri() for name in ("net.py", "use.py"))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        await opened(windows, window, net, f"{RENAMED}x = fetch(1)\ny = fetch(2)\n")
+        await indexed(windows, tmp_path, "use.py")
+        window.change(net, RENAME)
+        edits = await ask(window, net, otherDocuments=True, otherFiles=True, allEdits=True)
+        places = [(edit["textDocument"], edit["range"]["start"]["line"], edit["text"]) for edit in edits]
+        here, there = {"uri": net, "version": 2}, {"uri": use, "version": None}
+        assert places == [(here, 2, "load"), (here, 3, "load"), (there, 1, "load")]
+        assert [edit.get("numPlaces") for edit in edits] == [2, None, None]
+        assert [("command" in edit) for edit in edits] == [True, False, False]
+        await window.end()
+
+
 @pytest.mark.parametrize("is_bound", [True, False])
 async def test_a_file_that_is_not_open_tells_whether_an_import_moves(tmp_path: Path, is_bound: bool) -> None:
     old, new = ("from app.models import User\n", "from app.schema import User\n")
