@@ -45,8 +45,9 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     rule = await _refusal(server, uri, is_invoked=is_invoked)
     document = server.session.documents.get(uri)
     if rule or document is None:
-        _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
-        return edit_conversion.no_edit()
+        rule = rule or "unknown-document"
+        _remember(server, uri, EditAnswer(rule=rule))
+        return edit_conversion.no_edit(rule)
     _check_unchanged(document, version)
     line, _ = document.place(place, server.session.encoding)
     is_wide = context.takes_other_documents
@@ -134,8 +135,9 @@ def _answered(
     edits = (proposal.edit, *answer.others) if proposal else ()
     is_current = all(session.version_of(it.document) == versions.get(it.document) for it in edits)
     if proposal is None or not is_current:
-        _remember(server, uri, answer if proposal is None else EditAnswer(rule="document-changed"))
-        return edit_conversion.no_edit()
+        answer = answer if proposal is None else EditAnswer(rule="document-changed")
+        _remember(server, uri, answer)
+        return edit_conversion.no_edit(answer.rule)
     record = _remember(server, uri, answer, proposal.repeats)
     session.measurements.add_edit((time.perf_counter() - begin_s) * 1e3)
     return edit_conversion.some_edits(record, edits, session.documents, session.encoding)

@@ -44,9 +44,9 @@ def read_context(params: Any) -> EditContext:
     return EditContext(kind if isinstance(kind, int) else 0, wide is True, files is True, wants_all is True)
 
 
-def no_edit() -> dict[str, Any]:
-    """The answer without an edit."""
-    return {"edits": []}
+def no_edit(rule: str) -> dict[str, Any]:
+    """The answer without an edit, and the reason."""
+    return {"edits": [], "reason": REASONS.get(rule, "")}
 
 
 def some_edits(
