@@ -65,7 +65,7 @@ function items(why: Why): Item[] {
 
 /** A verdict and its reason. A row of the list has one line, and cuts a longer text. */
 function explained(label: string, reason: string): Item[] {
-  const [first, ...further] = wrapped(reason, MAX_DETAIL);
+  const [first = "", ...further] = wrapped(reason, MAX_DETAIL);
   return [{ label, detail: first }, ...further.map((detail) => ({ label: "", detail }))];
 }
 
