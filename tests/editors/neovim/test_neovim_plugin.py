@@ -9,6 +9,7 @@ from typing import Any
 import pynvim
 import pytest
 
+from scripts.release import help_tags
 from tests.editors.neovim.editor import PLUGIN, Neovim, Start
 
 
@@ -276,6 +277,7 @@ def test_the_help_has_its_tags(editor: Neovim, tmp_path: Path) -> None:
     assert {f":Slipstream-{name}" for name in commands} <= tags
     assert {f"slipstream-{name}" for name in options} <= tags
     assert not (PLUGIN / "doc" / "tags").exists()
+    assert (tmp_path / "tags").read_text() == help_tags(copy)
 
 
 CONTRASTS = """
