@@ -107,7 +107,7 @@ def test_all_places_are_applied_in_this_file_or_looked_at_first(window: Window) 
     window.type("load")
     wait_for(window, "Alt+Shift+\\\\ for all 2 places")
     window.press("Alt+Shift+|")
-    assert window.choices() == ["Apply in This File 2 places", "Look at All Places 4 places in 2 files"]
+    assert window.choices() == ["Apply in This File2 places", "Look at All Places4 places in 2 files"]
     window.run("Slipstream: Apply the Next Edit in All Places")
     window.choose("Look at All Places")
     until(lambda: "Refactor Preview" in window.text(), what="list of the places")
