@@ -23,7 +23,7 @@ export function changePreview(before: string, text: string, after: string): Chan
 
 /** A hint of the keys for an edit in view; `numPlaces` of its kind are in its file. */
 export function keyHint(isAtCursor: boolean, numPlaces: number): string {
-  const all = numPlaces > 1 ? `, Alt+Shift+\\ for all ${numPlaces} places` : "";
+  const all = numPlaces > 1 ? ", Alt+Shift+\\ for all places" : "";
   return `Tab to ${isAtCursor ? "apply" : "jump"}${all}`;
 }
 

@@ -31,9 +31,9 @@ test("blanks and tabs do not collapse", () => {
   assert.equal(changePreview("", "a  b\tc", "").shown, `a${NBSP}${NBSP}b${NBSP}${NBSP}c`);
 });
 
-test("a hint names the keys, and how many places there are", () => {
+test("a hint names the keys, and offers all places where there are several", () => {
   assert.equal(keyHint(true, 1), "Tab to apply");
-  assert.equal(keyHint(false, 7), "Tab to jump, Alt+Shift+\\ for all 7 places");
+  assert.equal(keyHint(false, 7), "Tab to jump, Alt+Shift+\\ for all places");
 });
 
 test("a hint says where the edit is, with lines counted from one", () => {

@@ -105,7 +105,7 @@ def test_all_places_are_applied_in_this_file_or_looked_at_first(window: Window) 
     window.open("net_all.py", before)
     window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
     window.type("load")
-    wait_for(window, "Alt+Shift+\\\\ for all 2 places")
+    wait_for(window, "Alt+Shift+\\\\ for all places")
     window.press("Alt+Shift+|")
     assert window.choices() == ["Apply in This File2 places", "Look at All Places4 places in 2 files"]
     window.run("Slipstream: Apply the Next Edit in All Places")

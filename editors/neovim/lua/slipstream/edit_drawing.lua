@@ -78,7 +78,7 @@ function M.draw(edit, is_at_cursor)
     hint = ('%s edit  %s'):format(place, key)
   end
   if (edit.num_places or 1) > 1 then
-    hint = ('%s  (:Slipstream edit all for %d places)'):format(hint, edit.num_places)
+    hint = hint .. '  (all places: :Slipstream edit all)'
   end
   local text = { { '  ' .. hint, 'SlipstreamHint' } }
   mark(buf, row, 0, { virt_text = text, virt_text_pos = 'eol', number_hl_group = 'SlipstreamHint' })
