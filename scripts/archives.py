@@ -55,7 +55,10 @@ _EXTENSION = (
     "server/install.py", "server/requirements.lock", "server/requirements-torch.lock",
     "server/sbom.cdx.json",
 )  # fmt: skip
-_PLUGIN = ("lsp/slipstream.lua", "lua/slipstream/init.lua", "plugin/slipstream.lua", "LICENSE")
+_PLUGIN = (
+    "doc/slipstream.txt", "doc/tags", "lsp/slipstream.lua", "lua/slipstream/init.lua",
+    "plugin/slipstream.lua", "LICENSE",
+)  # fmt: skip
 RULES: Mapping[str, Rules] = {
     ".whl": Rules("", _CONTENT, f"{_NO_TESTS}|{_ELSEWHERE}", 80_000_000),
     "completion.tar.gz": Rules(r"slipstream_completion-[^/]+/", _SOURCE, _NO_TESTS, 80_000_000),

@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def _build(arguments: argparse.Namespace, out: Path, conditions: Mapping[str, st
         _write_constraints(tree, out)
         if not arguments.without_editors:
             _build_extension(tree, out, environment, arguments.node_modules)
-            _build_plugin(tree, out, int(epoch))
+            build_plugin(tree, out, int(epoch))
 
 
 def _export(commit: str, tree: Path) -> None:
@@ -128,14 +129,21 @@ def _write_constraints(tree: Path, out: Path) -> None:
         (out / f"{name}.txt").write_text(text, encoding="ascii", newline="\n")
 
 
-def _build_plugin(tree: Path, out: Path, epoch: int) -> None:
+def build_plugin(tree: Path, out: Path, epoch: int) -> None:
     """Neovim's plugin with its folder on top, as plugin managers and `packadd` want it."""
     version = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     folder = tree / "editors" / "neovim"
     shutil.copy(tree / "LICENSE", folder)
     files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
     held = {f"slipstream.nvim/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
+    held["slipstream.nvim/doc/tags"] = help_tags(folder / "doc" / "slipstream.txt").encode()
     (out / f"slipstream.nvim-{version}.tar.gz").write_bytes(deterministic_tar(held, epoch))
+
+
+def help_tags(help_file: Path) -> str:
+    """Neovim's list of the places that `:help` finds in a file, as `:helptags` writes it."""
+    names = re.findall(r"(?:^|(?<=\s))\*([^\s*|]+)\*(?=\s)", help_file.read_text(encoding="utf-8"))
+    return "".join(f"{name}\t{help_file.name}\t/*{name}*\n" for name in sorted(names))
 
 
 def _checked_by_twine(out: Path) -> list[str]:

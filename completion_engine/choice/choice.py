@@ -123,7 +123,8 @@ def choose(
     start = next((ids[below] for below in range(at, 0, -1) if ids[below] in machine.ready), ids[0])
     next_up = prices[at + 1] if at + 1 < len(ids) else None
     beside = ids[0] if at and judge.holds_both(prices[0], prices[at]) else ""
-    return Choice(ids[at], machine.running or start, _reason(prices[at], next_up, machine), next_up, beside)
+    reason = _reason(prices[at], next_up, is_smallest=at == 0)
+    return Choice(ids[at], machine.running or start, reason, next_up, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ class _Judge:
             yield "the speed of this machine is unknown until a first model runs"
         elif price.p95_ms > BUDGET_P95_MS:
             drafter = "" if price.has_drafter else ", and it has no trained drafter"
-            yield f"its answers take longer than {BUDGET_P95_MS:.0f} ms{drafter}"
+            yield f"more than 5 % of its answers take longer than {BUDGET_P95_MS:.0f} ms{drafter}"
 
 
 def weight_bytes(spec: ModelSpec, weight_bits: int) -> int:
@@ -209,11 +210,11 @@ def made_bytes(spec: ModelSpec, weight_bits: int) -> int:
     return 0 if weight_bits else weight_bytes(spec, 0)
 
 
-def _reason(price: Price, next_up: Price | None, machine: Machine) -> str:
+def _reason(price: Price, next_up: Price | None, *, is_smallest: bool) -> str:
     """Why this model and no other, in one sentence."""
     if price.obstacles:
-        runs = "runs already" if price.target == machine.running else "is the smallest"
-        return f"{price.target} {runs}; {price.obstacles[0]}"
+        stays = "is the smallest model" if is_smallest else "stays until the next start, because it is loaded"
+        return f"{price.target} {stays}; {price.obstacles[0]}"
     size = "the largest model" if next_up is None else "the largest that this machine can run"
     return (
         f"{price.target} is {size}: up to {price.p95_ms:.0f} of {BUDGET_P95_MS:.0f} ms for an answer, "

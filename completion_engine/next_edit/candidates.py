@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit, Lines
-from completion_engine.next_edit.substitutions import Substitution, substitutions_of
+from completion_engine.next_edit.substitutions import Substitution, exchanged_beginning, substitutions_of
 
 MAX_RECENT_HUNKS = 8
 MAX_CANDIDATES = 24  # that are ordered; few of them are scored
@@ -24,12 +24,15 @@ class Candidate:
     """A place where the substitutions of the hunk `repeats` apply, and how far it is.
 
     `distance` counts lines from the cursor; every line of another document is farther than all of this one.
+    It `is_next` if the user goes from one occurrence to the next: the two last hunks exchanged the same
+    beginning of a line in this document, and no line between them and this one still has it.
     """
 
     edit: LineEdit
     repeats: Hunk
     num_examples: int
     distance: int
+    is_next: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,14 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
         starts = _line_starts(document.lines)
         for hunk in reversed(hunks):
             own = [pattern for pattern in patterns if pattern.hunk is hunk]
-            for edit, num_examples in _edits(document, text, starts, own):
+            edits = list(_edits(document, text, starts, own))
+            following = _following([edit for edit, _ in edits], hunks) if hunk is hunks[-1] else []
+            for edit, num_examples in edits:
                 if not is_unwanted(edit, request):
                     distance = abs(edit.first_line - request.line) + (rank << 24)
                     key = edit.document, edit.first_line, edit.new
-                    found.setdefault(key, Candidate(edit, hunk, num_examples, distance))
+                    candidate = Candidate(edit, hunk, num_examples, distance, edit in following)
+                    found.setdefault(key, candidate)
     return sorted(found.values(), key=lambda candidate: candidate.distance)[:MAX_CANDIDATES]
 
 
@@ -95,6 +101,20 @@ def _edits(
         if new != old:
             num_examples = max(pattern.num_examples for _, pattern in here)
             yield LineEdit(document.document, first, old, new), num_examples
+
+
+def _following(edits: Sequence[LineEdit], hunks: Sequence[Hunk]) -> list[LineEdit]:
+    """Return the edits in one document that are next after the two last hunks, one above and one below."""
+    made = {(hunk.document, exchanged_beginning(hunk)) for hunk in hunks[-2:]}
+    if len(hunks) < 2 or len(made) > 1:
+        return []
+    ((document, beginning),) = made
+    alike = [edit for edit in edits if edit.document == document and exchanged_beginning(edit) == beginning]
+    first, end = (pick(hunk.first_line for hunk in hunks[-2:]) for pick in (min, max))
+    above = [edit for edit in alike if edit.first_line < first]
+    below = [edit for edit in alike if edit.first_line > end]
+    is_whole = beginning is not None and len(above) + len(below) == len(alike)
+    return [*above[-1:], *below[:1]] if is_whole else []
 
 
 def _applied(text: str, offset: int, matches: Sequence[tuple[int, _Pattern]]) -> str:

@@ -51,6 +51,18 @@ def certain_edit(
     they are evidence, and no edit of them is proposed.
     """
     begin_s = time.perf_counter()
+    found = next(edits_by_document(request, files_holding, changes_files=changes_files), None)
+    if found is None:
+        return None
+    nearest = min(found, key=lambda one: abs(one.edit.first_line - request.line))
+    proposal = ProposedEdit(nearest.edit, nearest.repeats, nearest.num_examples, None, PROBABILITY)
+    return EditAnswer(proposal, num_candidates=len(found), ms=(time.perf_counter() - begin_s) * 1e3)
+
+
+def edits_by_document(
+    request: EditRequest, files_holding: FilesHolding, *, changes_files: bool
+) -> Iterator[list[LinkedEdit]]:
+    """Yield the edits of each document that has any, see `certain_edit`."""
     search = _Search(request.hunks[-MAX_RECENT_HUNKS:])
     changes = search.changes(request.documents)
     files: Iterable[EditDocument] = (
@@ -62,10 +74,7 @@ def certain_edit(
     for document in chain(request.documents, files if changes_files else ()):
         found = [one for one in search.edits(document, changes) if not is_unwanted(one.edit, request)]
         if found:
-            nearest = min(found, key=lambda one: abs(one.edit.first_line - request.line))
-            proposal = ProposedEdit(nearest.edit, nearest.repeats, nearest.num_examples, None, PROBABILITY)
-            return EditAnswer(proposal, num_candidates=len(found), ms=(time.perf_counter() - begin_s) * 1e3)
-    return None
+            yield found
 
 
 @dataclass(frozen=True, slots=True)

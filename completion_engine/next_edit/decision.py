@@ -16,6 +16,7 @@ from completion_engine.next_edit.substitutions import changed_cores, exchanged_n
 
 _THRESHOLD = 0.65
 _AFTER_MORE = 0.8  # the threshold after two examples or more, unless the user asks
+_NEXT = 0.2  # the threshold where the user goes from one occurrence to the next
 _MAX_LOG_ODDS = 20.0  # larger values mean the same: a removed long text can have any number
 
 
@@ -26,7 +27,7 @@ class Evidence:
     An edit that `is_name_change` exchanges names alone; one that `moves_lines` changes the number of lines.
     `old_name` is the state of the exchanged name. `part`, from 0 to 1, is how much of the repeated hunk's
     change the edit makes. An edit `repeats_lines` if its old lines are old lines of that hunk, apart from
-    their indentation.
+    their indentation. It `is_next` if the user goes from one occurrence to the next, see `Candidate`.
     """
 
     log_odds: float
@@ -36,6 +37,7 @@ class Evidence:
     old_name: OldName = OldName.UNKNOWN
     part: float = 1.0
     repeats_lines: bool = False
+    is_next: bool = False
 
     @classmethod
     def of_text(cls, candidate: Candidate, all_made: frozenset[tuple[str, str]]) -> Evidence:
@@ -49,6 +51,7 @@ class Evidence:
             moves_lines=len(edit.old) != len(edit.new),
             part=len(all_made.intersection(changed_cores(edit))) / max(1, len(all_made)),
             repeats_lines=all(line.strip() in lines for line in edit.old),
+            is_next=candidate.is_next,
         )
 
 
@@ -102,6 +105,8 @@ def features(evidence: Evidence) -> tuple[float, ...]:
 
 def threshold_of(evidence: Evidence, *, is_invoked: bool = False) -> float:
     """Return the probability that an edit needs to be proposed; see docs/experiments/next_edit.md."""
+    if evidence.is_next:
+        return _NEXT
     return _AFTER_MORE if evidence.num_examples > 1 and not is_invoked else _THRESHOLD
 
 

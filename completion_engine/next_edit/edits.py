@@ -114,6 +114,7 @@ class EditAnswer:
 
     `rule` names the reason for none. `num_candidates` places matched and `num_scored` of them were scored, in
     `num_forwards` passes after their prompts. `num_read` tokens of the prompts were read, in `read_ms`.
+    `others` are the further edits that need no model, if all were wanted; no two change the same line.
     """
 
     proposal: ProposedEdit | None = None
@@ -124,3 +125,4 @@ class EditAnswer:
     num_read: int = 0
     read_ms: float = 0.0
     ms: float = 0.0
+    others: tuple[LineEdit, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from completion_engine.next_edit.edits import Hunk, LineEdit
+from completion_engine.next_edit.edits import Hunk, LineEdit, common_ends
 
 MAX_HUNK_TOKENS = 600  # a longer hunk is rarely one that is repeated
 # Pairs of equal tokens, which each step of a comparison visits. All of 228 hunks of five releases have
@@ -92,6 +92,18 @@ def exchanged_names(edit: LineEdit) -> frozenset[tuple[str, str]]:
     pairs = frozenset((one, other) for one, other in zip(old, new, strict=False) if one != other)
     is_all = len(old) == len(new) and all(is_name(name) for pair in pairs for name in pair)
     return pairs if is_all else frozenset()
+
+
+def exchanged_beginning(edit: Hunk | LineEdit) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return what a changed line began with up to the end of its change, and what it begins with now.
+
+    None for other than one line, and where something was only inserted.
+    """
+    if not len(edit.old) == len(edit.new) == 1:
+        return None
+    old, new = (tuple(tokens_of(side[0].lstrip())) for side in (edit.old, edit.new))
+    start, end = common_ends(old, new)
+    return (old[: len(old) - end], new[: len(new) - end]) if start < len(old) - end else None
 
 
 def tokens_of(text: str) -> Tokens:

@@ -10,8 +10,8 @@ from pygls.exceptions import JsonRpcException
 
 from lsp_server.handlers import configuration, files, workspace_folders
 from lsp_server.handlers.inline_completion import completion
-from lsp_server.protocol.adapter import names_plugin
 from lsp_server.protocol.framing import OWN_CLIENT
+from lsp_server.protocol.message_forms import names_plugin
 from lsp_server.protocol.server import SlipstreamServer
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from completion_engine.next_edit.all_edits import all_certain_edits
 from completion_engine.next_edit.certain_edits import FilesHolding, certain_edit, no_files
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk
 from lsp_server.engine.scheduler import SupersededError
@@ -44,16 +45,18 @@ async def next_edit(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     rule = await _refusal(server, uri, is_invoked=is_invoked)
     document = server.session.documents.get(uri)
     if rule or document is None:
-        _remember(server, uri, EditAnswer(rule=rule or "unknown-document"))
-        return edit_conversion.no_edit()
+        rule = rule or "unknown-document"
+        _remember(server, uri, EditAnswer(rule=rule))
+        return edit_conversion.no_edit(rule)
     _check_unchanged(document, version)
     line, _ = document.place(place, server.session.encoding)
     is_wide = context.takes_other_documents
     request = _request(server, document, line, is_wide=is_wide, is_invoked=is_invoked)
     versions = {it.document: server.session.version_of(it.document) for it in request.documents}
     try:
-        search = partial(certain_edit, changes_files=context.takes_other_files)
-        answer = await on_own_thread(search, request, _files_holding(server, uri))
+        search = all_certain_edits if context.wants_all else certain_edit
+        find = partial(search, changes_files=context.takes_other_files)
+        answer = await on_own_thread(find, request, _files_holding(server, uri))
         _check_unchanged(document, version)
         if answer is None:
             answer = await server.scheduler.propose_edit(request)
@@ -130,16 +133,15 @@ def _answered(
 ) -> dict[str, Any]:
     """Return the answer as it fits the documents now; it is remembered and counted."""
     session, proposal = server.session, answer.proposal
-    edited = proposal.edit.document if proposal else ""
-    document = session.documents.get(edited)
-    if proposal is None or session.version_of(edited) != versions.get(edited):
-        _remember(server, uri, answer if proposal is None else EditAnswer(rule="document-changed"))
-        return edit_conversion.no_edit()
+    edits = (proposal.edit, *answer.others) if proposal else ()
+    is_current = all(session.version_of(it.document) == versions.get(it.document) for it in edits)
+    if proposal is None or not is_current:
+        answer = answer if proposal is None else EditAnswer(rule="document-changed")
+        _remember(server, uri, answer)
+        return edit_conversion.no_edit(answer.rule)
     record = _remember(server, uri, answer, proposal.repeats)
     session.measurements.add_edit((time.perf_counter() - begin_s) * 1e3)
-    if document is None:
-        return edit_conversion.file_edit(record.id, proposal.edit, session.encoding)
-    return edit_conversion.one_edit(record.id, proposal.edit, document, session.encoding)
+    return edit_conversion.some_edits(record, edits, session.documents, session.encoding)
 
 
 def _remember(

@@ -45,7 +45,9 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
         except SupersededError:
             raise asyncio.CancelledError from None
         record = server.session.offers.last_at(snapshot)
-    return _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
+    answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
+    edit = server.session.proposals.last_of(uri)
+    return {**answer, "next_edit": edit_explanation(edit)} if edit else answer
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:

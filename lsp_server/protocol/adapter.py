@@ -30,6 +30,7 @@ from pygls.exceptions import (
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
 
 from lsp_server.protocol.framing import encode
+from lsp_server.protocol.message_forms import adapted
 from lsp_server.protocol.parsing import Unparsed
 
 logger = logging.getLogger(__name__)
@@ -50,9 +51,8 @@ _OWN_METHODS = (
     types.SET_TRACE,
 )
 
-_INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
 _LONG = types.WORKSPACE_DID_CHANGE_WATCHED_FILES  # 20,000 events as typed values take 0.1 s
-_TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
+_UNANSWERED_COMMAND = "slipstream/executeCommand"  # one without an id, as some clients send it
 
 # At this number of running messages, the server stops reading the client until some are done.
 MAX_UNDER_WAY = 256
@@ -154,7 +154,10 @@ class SlipstreamProtocol(LanguageServerProtocol):
         method, params = data.get("method"), data.get("params")
         if method is None or (method in types.METHOD_TO_TYPES and method != _LONG):
             try:
-                return super().structure_message(_adapted(data))
+                if method == types.WORKSPACE_EXECUTE_COMMAND and "id" not in data:
+                    request = super().structure_message({**data, "id": 0})
+                    return JsonRPCNotification(_UNANSWERED_COMMAND, self.VERSION, request.params)
+                return super().structure_message(adapted(data))
             except JsonRpcInternalError as error:  # a value of the wrong type, by `converter`
                 raise JsonRpcInvalidParams from error
         if "id" in data:
@@ -186,6 +189,8 @@ class SlipstreamProtocol(LanguageServerProtocol):
                 self._has_failed = True
                 raise
 
+        if method == types.WORKSPACE_EXECUTE_COMMAND:
+            self.fm.feature(_UNANSWERED_COMMAND)(begin)
         waiting = begin if _is_notification(method) else answer
         self.fm.feature(method, options)(waiting if iscoroutinefunction(handler) else handle)
 
@@ -242,7 +247,8 @@ class SlipstreamProtocol(LanguageServerProtocol):
         try:
             if not isinstance(method, str):
                 raise JsonRpcInvalidRequest("A method's name is a string.")
-            self._check_order(method, is_request=is_request)
+            if is_request:
+                self._check_order(method)
             structured = self.structure_message(message)
         except JsonRpcException as error:
             logger.warning("A message is not understood: %.200s: %s", method, error)
@@ -271,15 +277,11 @@ class SlipstreamProtocol(LanguageServerProtocol):
         if message.get("id") not in self._asked:
             return
         try:
-            structured = self.structure_message(message)
+            self.handle_message(self.structure_message(message))
         except JsonRpcException as error:
             self._fail(message["id"], error)
-        else:
-            self.handle_message(structured)
 
-    def _check_order(self, method: str, *, is_request: bool) -> None:
-        if not is_request:
-            return
+    def _check_order(self, method: str) -> None:
         if _is_notification(method):  # it would be handled and never answered
             raise JsonRpcInvalidRequest(f"{method} is a notification: it has no id.")
         if self.is_shut_down:
@@ -298,47 +300,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
 
     def _error(self, request_id: int | str | None, error: JsonRpcException) -> dict[str, Any]:
         """Build the response; the standard wants an `id` of null, which the typed message leaves out."""
-        described = {"code": error.code, "message": error.message}
-        return {"jsonrpc": self.VERSION, "id": request_id, "error": described}
-
-
-def _adapted(message: dict[str, Any]) -> dict[str, Any]:
-    """A message as the standard has it, where clients are known to send another form."""
-    if message.get("method") == _INLINE:
-        return _with_context(message)
-    return _in_utf16(message) if message.get("method") == types.INITIALIZE else message
-
-
-def _in_utf16(message: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the position encodings of a client whose plugin counts UTF-16 units whatever is agreed on."""
-    params = message.get("params")
-    if not isinstance(params, dict) or not names_plugin(params.get("initializationOptions")):
-        return message
-    capabilities = params.get("capabilities")
-    if not isinstance(capabilities, dict):
-        return message
-    return {**message, "params": {**params, "capabilities": {**capabilities, "general": None}}}
-
-
-def names_plugin(options: object) -> bool:
-    """Return whether these initialization options are those of the clients that `older_clients` serves."""
-    return isinstance(options, dict) and "editorPluginInfo" in options
-
-
-def _with_context(message: dict[str, Any]) -> dict[str, Any]:
-    """An inline completion request with a valid trigger: drafts of the protocol had other numbers, or none.
-
-    A missing context counts as typing, and an unknown trigger as an explicit request.
-    """
-    params = message.get("params")
-    if not isinstance(params, dict):
-        return message
-    context = params.get("context")
-    if context is None:
-        context = {"triggerKind": types.InlineCompletionTriggerKind.Automatic.value}
-    elif isinstance(context, dict) and context.get("triggerKind") not in _TRIGGERS:
-        context = {**context, "triggerKind": types.InlineCompletionTriggerKind.Invoked.value}
-    return {**message, "params": {**params, "context": context}}
+        return {"jsonrpc": "2.0", "id": request_id, "error": {"code": error.code, "message": error.message}}
 
 
 def _is_notification(method: str) -> bool:

@@ -5,6 +5,7 @@ Does not depend on how an edit was found.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,12 +24,14 @@ EXPECTED = "Expected {textDocument: {uri}, position: {line, character}}."
 @dataclass(frozen=True, slots=True)
 class EditContext:
     """The context of a request. A client `takes_other_documents` if it shows edits of other open documents,
-    and `takes_other_files` if it shows those of files that are not open.
+    and `takes_other_files` if it shows those of files that are not open. If it `wants_all`, the answer holds
+    all edits that need no model.
     """
 
     trigger_kind: int = 0
     takes_other_documents: bool = False
     takes_other_files: bool = False
+    wants_all: bool = False
 
 
 def read_context(params: Any) -> EditContext:
@@ -37,51 +40,47 @@ def read_context(params: Any) -> EditContext:
     if not isinstance(context, dict):
         return EditContext()
     kind, wide = context.get("triggerKind"), context.get("otherDocuments")
-    files = context.get("otherFiles")
-    return EditContext(kind if isinstance(kind, int) else 0, wide is True, files is True)
+    files, wants_all = context.get("otherFiles"), context.get("allEdits")
+    return EditContext(kind if isinstance(kind, int) else 0, wide is True, files is True, wants_all is True)
 
 
-def no_edit() -> dict[str, Any]:
-    """The answer without an edit."""
-    return {"edits": []}
+def no_edit(rule: str) -> dict[str, Any]:
+    """The answer without an edit, and the reason."""
+    return {"edits": [], "reason": REASONS.get(rule, "")}
 
 
-def one_edit(
-    record_id: str, edit: LineEdit, document: Document, encoding: PositionEncoding
+def some_edits(
+    record: EditRecord,
+    edits: Sequence[LineEdit],
+    documents: Mapping[str, Document],
+    encoding: PositionEncoding,
 ) -> dict[str, Any]:
-    """The answer with one edit, which replaces as little of its lines as whole tokens allow."""
-    edit = _with_line_end(edit, document)
-    text_document = {"uri": document.uri, "version": document.version}
-    return _answer(record_id, edit, text_document, document.newline, encoding)
+    """The answer with the edits of a record; the first has its command, and how many places its kind has.
 
-
-def file_edit(record_id: str, edit: LineEdit, encoding: PositionEncoding) -> dict[str, Any]:
-    """The answer with one edit of a file that is not open, which has no version.
-
-    It replaces lines with lines.
+    An edit of an open document replaces as little of its lines as whole tokens allow. A file that is not open
+    has no version.
     """
-    return _answer(record_id, edit, {"uri": edit.document, "version": None}, "\n", encoding)
+    command = {"title": "Slipstream: accepted", "command": ACCEPTED_EDIT_COMMAND, "arguments": [record.id]}
+    found = [_edit(edit, documents.get(edit.document), encoding) for edit in edits]
+    proposal = record.answer.proposal
+    is_certain = proposal is not None and proposal.log_odds is None
+    found[0] |= {"command": command, "numPlaces": record.answer.num_candidates if is_certain else 1}
+    return {"edits": found}
 
 
-def _answer(
-    record_id: str, edit: LineEdit, text_document: dict[str, Any], newline: str, encoding: PositionEncoding
-) -> dict[str, Any]:
+def _edit(edit: LineEdit, document: Document | None, encoding: PositionEncoding) -> dict[str, Any]:
+    if document is not None:
+        edit = _with_line_end(edit, document)
     old, new = ("\n".join(side) for side in (edit.old, edit.new))
     start, end = changed_span(old, new)
     inserted = new[start : len(new) - (len(old) - end)]
-    command = {"title": "Slipstream: accepted", "command": ACCEPTED_EDIT_COMMAND, "arguments": [record_id]}
     return {
-        "edits": [
-            {
-                "text": inserted.replace("\n", newline),
-                "textDocument": text_document,
-                "range": {
-                    "start": _position(edit.first_line, old[:start], encoding),
-                    "end": _position(edit.first_line, old[:end], encoding),
-                },
-                "command": command,
-            }
-        ]
+        "text": inserted.replace("\n", document.newline if document else "\n"),
+        "textDocument": {"uri": edit.document, "version": document.version if document else None},
+        "range": {
+            "start": _position(edit.first_line, old[:start], encoding),
+            "end": _position(edit.first_line, old[:end], encoding),
+        },
     }
 
 

@@ -73,8 +73,11 @@ class Reader:
         return [*self._problems, f"{self.source}: {problem}"]
 
     def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
-        """Return `base` with the valid entries of `values` over it."""
-        if values is None:
+        """Return `base` with the valid entries of `values` over it.
+
+        An empty list is an empty table: Lua has one value for both.
+        """
+        if values is None or values == []:
             return base
         if not isinstance(values, Mapping):
             name = group or "the settings"
@@ -97,10 +100,12 @@ class Reader:
 
     def _checked(self, base: BaseModel, name: str, path: str, value: object) -> Any:
         """Return `value` in its setting's type, or the value of `base` if it is invalid."""
+        current = getattr(base, name)
+        if value == [] and isinstance(current, dict):
+            value = {}
         try:
             model = type(base).model_validate_json(json.dumps({to_camel(name): value}, default=str))
         except ValidationError:
-            current = getattr(base, name)
             wanted = _expected(type(base))[to_camel(name)]
             self._complain(
                 f"{path} must be {wanted}, not {_shown(value)}. Slipstream uses {_shown(current)}."

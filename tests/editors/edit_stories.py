@@ -49,6 +49,26 @@ def run(steps):
         step()
     log.info("end")
 """
+_PRINTS = """def main(paths):
+    print("starting")
+    for path in paths:
+        print(f"reading {path}")
+        data = read(path)
+        print(f"read {len(data)} bytes")
+        save(data)
+        print("saved")
+    print("done")
+"""
+_CONSOLE = """export function run(steps) {
+  console.log("begin");
+  for (const step of steps) {
+    console.log(step.name);
+    step.run();
+    console.log("ran", step.name);
+  }
+  console.log("end");
+}
+"""
 _SQL = """SELECT name FROM users WHERE id = 1;
 SELECT email FROM users WHERE id = 1;
 SELECT phone FROM users WHERE id = 1;
@@ -223,6 +243,13 @@ LOGGING = _renamed(
     ":7s/info/debug/<CR>:9s/info/debug/<CR>",
     ("info", "debug"),
 )
+PRINTS = _renamed(
+    "calls of print become calls of a logger",
+    "app.py",
+    _PRINTS,
+    ":2s/print/logger.info/<CR>:4s/print/logger.info/<CR>",
+    ("print", "logger.info"),
+)
 ARGUMENT = _renamed(
     "an argument is added",
     "reader.py",
@@ -240,6 +267,14 @@ STORIES = (
         ("handle", "stream"),
     ),
     LOGGING,
+    PRINTS,
+    _renamed(
+        "calls of the console become calls of a logger",
+        "run.js",
+        _CONSOLE,
+        ":2s/console.log/logger.debug/<CR>:4s/console.log/logger.debug/<CR>",
+        ("console.log", "logger.debug"),
+    ),
     replace(
         _renamed(
             "calls become awaited",

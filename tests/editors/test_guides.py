@@ -1,8 +1,7 @@
 """The promises of the guides for other editors: their own configuration, a real editor, a key, the file on
 disk.
 
-Owns the terminal that Helix and Emacs are driven in. Has no access to the expected suggestions: the text that
-an editor shows must be in the file.
+Has no access to the expected suggestions: the text that an editor shows must be in the file.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ import pytest
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
 from tests.editors.edit_stories import STORIES
+from tests.editors.terminal import LOADING_S, PATIENCE_S, Terminal, retype_until, until_shown
 from tests.waiting import first_true
 
 EDITORS = programs.ROOT / "editors"
 BIN = Path(sys.executable).parent
 
-# The machine may be busy, and the model takes its time to load.
-LOADING_S = 540.0
-PATIENCE_S = 120.0
 OPENED_S = 3.0  # after it the server has read the rules of a document, and follows its edits
 DRAWN_S = 1.0  # after it the screen shows what a key did
 
@@ -50,32 +47,6 @@ class Rectangle:
         '''
 
 pytestmark = pytest.mark.real_model
-
-
-class Terminal:
-    """One program in a terminal of its own, which ends with it."""
-
-    def __init__(self, argv: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self._socket = str(folder / "terminal")
-        start = ["-f", os.devnull, "new-session", "-d", "-x", "110", "-y", "34", "-c", str(folder)]
-        variables = [f"{name}={value}" for name, value in environment.items()]
-        self._tmux(*start, "env", *variables, *argv)
-
-    def press(self, *keys: str) -> None:
-        """Presses keys in tmux's notation, with the pauses of a hand: Escape and a letter are not Alt."""
-        for key in keys:
-            self._tmux("send-keys", key)
-            time.sleep(0.15)
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-    def _tmux(self, *command: str) -> str:
-        argv = ["tmux", "-S", self._socket, *command]
-        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 StartTerminal = Callable[..., Terminal]
@@ -124,27 +95,6 @@ def start(tmp_path: Path, environment: dict[str, str], document: Path) -> Iterat
     yield start
     for terminal in terminals:
         terminal.close()
-
-
-def retype_until(terminal: Terminal, word: str, pattern: str) -> str:
-    """Types a word anew until `pattern` is on the screen: editors ask when a key is typed, not when a
-    model has loaded. Returns the pattern's group."""
-    end = time.monotonic() + LOADING_S
-    while time.monotonic() < end:
-        terminal.press(*word)
-        try:
-            return until_shown(terminal, pattern, within_s=3.0)
-        except TimeoutError:
-            terminal.press(*["BSpace"] * len(word))
-    raise TimeoutError(f"no {pattern} on the screen:\n{terminal.screen()}")
-
-
-def until_shown(terminal: Terminal, pattern: str, within_s: float = PATIENCE_S) -> str:
-    """The group of a pattern, once a line of the screen matches it."""
-    match = first_true(lambda: re.search(pattern, terminal.screen(), re.MULTILINE), within_s)
-    if match is None:
-        raise TimeoutError(f"no {pattern} on the screen:\n{terminal.screen()}")
-    return match[1]
 
 
 def until_saved(document: Path, terminal: Terminal) -> None:

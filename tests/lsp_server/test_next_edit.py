@@ -108,17 +108,27 @@ async def test_an_edit_is_proposed_once_more_explained_and_accepted() -> None:
         await window.end()
 
 
-@pytest.mark.parametrize("how", ["dismissed", "passed over"])
+async def test_an_explanation_at_a_place_also_says_why_there_is_no_edit() -> None:
+    async with windows_on(load_editing) as windows:
+        window = await ready(windows)
+        assert await ask(window, triggerKind=2) == []
+        why = await window.request("slipstream/why", place(URI, 0, 0))
+        assert why["next_edit"]["rule"] == "no-similar-place"
+        assert why["next_edit"]["reason"] == "No other line has the text that you just changed."
+        await window.end()
+
+
+@pytest.mark.parametrize("how", ["dismissed", "dismissed without an answer", "passed over"])
 async def test_an_edit_that_is_not_wanted_is_not_proposed_again(how: str) -> None:
     async with windows_on(load_editing) as windows:
         window = await ready(windows)
         window.change(URI, replacement(0, 0, 5, "load"))
         (edit,) = await ask(window)
+        rejected = {"command": "slipstream.rejectedEdit", "arguments": edit["command"]["arguments"]}
         if how == "dismissed":
-            arguments = edit["command"]["arguments"]
-            await window.request(
-                "workspace/executeCommand", {"command": "slipstream.rejectedEdit", "arguments": arguments}
-            )
+            await window.request("workspace/executeCommand", rejected)
+        elif how == "dismissed without an answer":
+            window.notify("workspace/executeCommand", rejected)
         else:
             window.change(URI, replacement(3, 0, 0, "other"), version=3)
         (edit,) = await ask(window)
@@ -276,6 +286,24 @@ async def test_an_open_file_of_another_folder_hides_none_of_the_same_name(tmp_pa
         window.change(net, RENAME)
         (edit,) = await ask(window, net, otherDocuments=True, otherFiles=True)
         assert edit["textDocument"] == {"uri": (one / "use.py").as_uri(), "version": None}
+        await window.end()
+
+
+async def test_all_edits_come_at_once_where_the_client_wants_them(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text("import os\nfrom net import fetch\n")
+    net, use = ((tmp_path / name).as_uri() for name in ("net.py", "use.py"))
+    async with windows_on() as windows:
+        window = await windows.open()
+        await window.begin(tmp_path)
+        await opened(windows, window, net, f"{RENAMED}x = fetch(1)\ny = fetch(2)\n")
+        await indexed(windows, tmp_path, "use.py")
+        window.change(net, RENAME)
+        edits = await ask(window, net, otherDocuments=True, otherFiles=True, allEdits=True)
+        places = [(edit["textDocument"], edit["range"]["start"]["line"], edit["text"]) for edit in edits]
+        here, there = {"uri": net, "version": 2}, {"uri": use, "version": None}
+        assert places == [(here, 2, "load"), (here, 3, "load"), (there, 1, "load")]
+        assert [edit.get("numPlaces") for edit in edits] == [2, None, None]
+        assert [("command" in edit) for edit in edits] == [True, False, False]
         await window.end()
 
 

@@ -9,6 +9,7 @@ export const COMMANDS = [
   "resume",
   "trigger",
   "nextEdit",
+  "allEdits",
   "dismissEdit",
   "why",
   "showStatistics",

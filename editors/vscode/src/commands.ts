@@ -37,6 +37,7 @@ export function registerCommands(parts: Parts): vscode.Disposable {
     resume: () => switches.snooze(0),
     trigger,
     nextEdit: () => nextEdit.step(),
+    allEdits: () => nextEdit.stepEverywhere(),
     dismissEdit: () => nextEdit.dismiss(),
     why: () => explain(server),
     showStatistics: () => { statistics.show(); },

@@ -1,6 +1,6 @@
 // Owns the decorations of a proposed edit: the old text, the new text, and a hint of its place and key.
 import * as vscode from "vscode";
-import { changePreview, placeHint } from "./editText";
+import { changePreview, keyHint, placeHint } from "./editText";
 import type { Proposal } from "./nextEdit";
 
 export class EditDrawing implements vscode.Disposable {
@@ -46,7 +46,7 @@ export class EditDrawing implements vscode.Disposable {
     const line = isInView ? proposal.range.end.line : active.selection.active.line;
     const name = active.document === proposal.document ? undefined : vscode.workspace.asRelativePath(proposal.uri);
     const contentText = isInView
-      ? `Tab to ${isAtCursor ? "apply" : "jump"}`
+      ? keyHint(isAtCursor, proposal.numPlaces)
       : placeHint(proposal.range.start.line, line, name);
     const color = new vscode.ThemeColor("editorCodeLens.foreground");
     const end = active.document.lineAt(line).range.end;
@@ -65,7 +65,8 @@ function addition({ range, text }: Proposal, document: vscode.TextDocument): vsc
     range: new vscode.Range(end, end),
     hoverMessage: new vscode.MarkdownString().appendCodeblock(preview.lines.join("\n"), document.languageId),
     renderOptions: {
-      after: {
+      // The hint stands after the same place where the edit ends its line.
+      before: {
         contentText: preview.shown,
         backgroundColor: new vscode.ThemeColor("diffEditor.insertedTextBackground"),
         margin: preview.isInline ? "0" : "0 0 0 2em",

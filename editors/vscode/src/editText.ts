@@ -21,6 +21,12 @@ export function changePreview(before: string, text: string, after: string): Chan
   return { isInline, shown: shown.replace(/ /g, "\u00a0").replace(/\t/g, "\u00a0\u00a0"), lines };
 }
 
+/** A hint of the keys for an edit in view; `numPlaces` of its kind are in its file. */
+export function keyHint(isAtCursor: boolean, numPlaces: number): string {
+  const all = numPlaces > 1 ? ", Alt+Shift+\\ for all places" : "";
+  return `Tab to ${isAtCursor ? "apply" : "jump"}${all}`;
+}
+
 /** A hint of an edit that the editor does not show; lines count from 0. */
 export function placeHint(line: number, cursorLine: number, file: string | undefined): string {
   if (file !== undefined) {

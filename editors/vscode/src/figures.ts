@@ -19,6 +19,20 @@ export function numbered(number: number, one: string, several = `${one}s`): stri
   return `${count(number)} ${number === 1 ? one : several}`;
 }
 
+/** A text in lines of at most `width` characters, broken between words; a longer word has a line of its own. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length > 0 && longer.length <= width) {
+      lines[lines.length - 1] = longer;
+    } else {
+      lines.push(word);
+    }
+  }
+  return lines;
+}
+
 /** A share in whole percent, or "–" if the whole is 0. */
 export function share(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–";

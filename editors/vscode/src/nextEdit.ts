@@ -1,16 +1,14 @@
 // Owns the next edit: the request when typing pauses, the one proposal, and what Tab and Escape do with it.
 import * as vscode from "vscode";
+import { applyInAllPlaces, showNoEdit } from "./allEdits";
 import type { Server } from "./client";
 import * as configuration from "./configuration";
 import { EditDrawing } from "./editDrawing";
-import { type EditAnswer, type ProposedEdit, REJECTED_EDIT_COMMAND } from "./protocol";
+import { type EditAnswer, EDIT_METHOD, type ProposedEdit, REJECTED_EDIT_COMMAND } from "./protocol";
 import { isEnabledFor } from "./settings";
 import { setContext, type Switches } from "./switches";
 
-const METHOD = "textDocument/copilotInlineEdit";
 const PAUSE_MS = 100;
-// The status bar shows for this time that there is no next edit.
-const NOTICE_MS = 3_000;
 
 type TriggerKind = "automatic" | "invoked";
 
@@ -22,6 +20,8 @@ export interface Proposal {
   readonly range: vscode.Range;
   readonly text: string;
   readonly command: vscode.Command | undefined;
+  /** The places of its kind in its file. */
+  readonly numPlaces: number;
 }
 
 export class NextEdit implements vscode.Disposable {
@@ -86,6 +86,14 @@ export class NextEdit implements vscode.Disposable {
     }
   }
 
+  /** Offer to apply the next edit in this file or in all places, with a list to look at first. */
+  async stepEverywhere(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (editor !== undefined && this.isWanted(editor.document)) {
+      await applyInAllPlaces(this.server, editor);
+    }
+  }
+
   /** Dismiss the proposal for good. */
   async dismiss(): Promise<void> {
     const id: unknown = this.valid()?.command?.arguments?.[0];
@@ -137,14 +145,14 @@ export class NextEdit implements vscode.Disposable {
       position: { line, character },
       context: { triggerKind: kind === "invoked" ? 1 : 2, otherDocuments: true, otherFiles: true },
     };
-    const answer = await this.server.request<EditAnswer>(METHOD, params, asked.token);
+    const answer = await this.server.request<EditAnswer>(EDIT_METHOD, params, asked.token);
     if (asked.token.isCancellationRequested) {
       return;
     }
     this.proposal = proposalOf(answer?.edits[0]);
     this.redraw();
     if (this.proposal === undefined && kind === "invoked") {
-      vscode.window.setStatusBarMessage("Slipstream has no next edit", NOTICE_MS);
+      showNoEdit(answer?.reason);
     }
   }
 
@@ -209,7 +217,7 @@ function proposalOf(edit: ProposedEdit | undefined): Proposal | undefined {
   const { start, end } = edit.range;
   const range = new vscode.Range(start.line, start.character, end.line, end.character);
   const place = document?.uri ?? vscode.Uri.parse(uri, true);
-  return { uri: place, document, version: document?.version, range, text: edit.text, command: edit.command };
+  return { uri: place, document, version: document?.version, range, text: edit.text, command: edit.command, numPlaces: edit.numPlaces ?? 1 };
 }
 
 function isAt({ document, range }: Proposal, editor: vscode.TextEditor): boolean {

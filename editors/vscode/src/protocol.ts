@@ -1,5 +1,6 @@
 // Owns the shapes of the server's own messages.
 
+export const EDIT_METHOD = "textDocument/copilotInlineEdit";
 export const ACCEPTED_COMMAND = "slipstream.accepted";
 export const REJECTED_EDIT_COMMAND = "slipstream.rejectedEdit";
 export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
@@ -93,6 +94,13 @@ export interface Piece {
   readonly line?: number | null;
 }
 
+/** Why there is a next edit in the document, at a 0-based line, or none. */
+export interface WhyEdit {
+  readonly shown: boolean;
+  readonly reason: string;
+  readonly line?: number;
+}
+
 /** The answer to `slipstream/why`; `rule` is the name of the rule that decided, `reason` its sentence. */
 export interface Why {
   readonly triggered: boolean;
@@ -100,6 +108,7 @@ export interface Why {
   readonly rule: string;
   readonly reason: string;
   readonly texts: Texts;
+  readonly next_edit?: WhyEdit;
   readonly text?: string;
   readonly num_replaced?: number;
   readonly pieces?: readonly Piece[];
@@ -130,9 +139,13 @@ export interface ProposedEdit {
   readonly textDocument: { readonly uri: string; readonly version: number | null };
   readonly range: { readonly start: ProtocolPosition; readonly end: ProtocolPosition };
   readonly command?: { readonly title: string; readonly command: string; readonly arguments?: unknown[] };
+  /** The places of its kind in its file; in the first edit of an answer. */
+  readonly numPlaces?: number;
 }
 
 /** The answer to `textDocument/copilotInlineEdit`. */
 export interface EditAnswer {
   readonly edits: readonly ProposedEdit[];
+  /** Why there is none. */
+  readonly reason?: string;
 }

@@ -35,7 +35,6 @@ export class Status implements vscode.Disposable {
       percent,
       snoozedUntil: this.switches.snoozedUntil,
       silentLanguage: this.switches.silentLanguage,
-      stats: this.feed.latest,
     };
   }
 

@@ -1,5 +1,5 @@
 // Owns the text of the status bar in each state. Does not import the editor.
-import { count, milliseconds, numbered, share, tokensPerPass } from "./figures";
+import { count, milliseconds, numbered, share } from "./figures";
 import type { Stats } from "./protocol";
 
 /** The phases of the extension and its server, in their usual order. */
@@ -15,7 +15,6 @@ export interface Situation {
   readonly snoozedUntil: string | undefined;
   /** The language of the active document, if suggestions are off for it. */
   readonly silentLanguage: string | undefined;
-  readonly stats: Stats | undefined;
 }
 
 export interface Shown {
@@ -41,7 +40,7 @@ export function describe(situation: Situation): Shown {
     return paused(`Suggestions are switched off for ${silentLanguage}.`);
   }
   if (phase === "ready") {
-    return { text: readyText(situation.stats), isError: false, sentence: message || "Ready." };
+    return { text: "$(zap) Slipstream", isError: false, sentence: message || "Ready." };
   }
   const loaded = percent === undefined ? "" : ` ${Math.round(percent)} %`;
   return { text: `$(loading~spin) Slipstream${loaded}`, isError: false, sentence: message || WAITING[phase] };
@@ -58,26 +57,12 @@ function paused(sentence: string): Shown {
   return { text: "$(circle-slash) Slipstream", isError: false, sentence };
 }
 
-/** Latency and tokens per pass of the last suggestion. */
-function readyText(stats: Stats | undefined): string {
-  const last = stats?.last;
-  if (!last) {
-    return "$(zap) Slipstream";
-  }
-  const perPass = tokensPerPass(last);
-  return `$(zap) ${milliseconds(last.response_ms)}${perPass === undefined ? "" : ` · ${perPass}/pass`}`;
-}
-
 /** Rows of names and figures for the tooltip; empty before the first answer. */
 export function figures(stats: Stats): [string, string][] {
-  const { response_ms: response, counters, tokens } = stats;
+  const { response_ms: response, counters } = stats;
   const rows: [string, string][] = [];
   if (response.count > 0) {
     rows.push(["Response time, median", milliseconds(response.p50)], ["Response time, 95th percentile", milliseconds(response.p95)]);
-  }
-  const perPass = tokensPerPass(tokens);
-  if (perPass !== undefined) {
-    rows.push(["Tokens per pass", perPass]);
   }
   const accepted = counters.num_accepted ?? 0;
   if (response.count > 0) {

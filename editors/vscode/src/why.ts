@@ -1,13 +1,14 @@
 // Owns the explanation of the suggestion at the cursor, as a list to pick from.
 import * as vscode from "vscode";
 import type { Server } from "./client";
-import { milliseconds, numbered, tokensPerPass } from "./figures";
+import { milliseconds, numbered, tokensPerPass, wrapped } from "./figures";
 import type { Piece, Texts, Why } from "./protocol";
 import { label, open, originOf } from "./provenance";
 
 type Item = vscode.QuickPickItem & { readonly piece?: Piece };
 
 const SHORTEST_MS = 0.05; // shorter stages are not shown
+const MAX_DETAIL = 80; // characters of a reason that the list shows in one row
 
 /** Request the explanation of the cursor position and show it. */
 export async function explain(server: Server): Promise<void> {
@@ -38,7 +39,11 @@ export async function explain(server: Server): Promise<void> {
 function items(why: Why): Item[] {
   const result: Item[] = [];
   const verdict = why.shown ? "$(check) Suggested" : "$(circle-slash) No suggestion";
-  result.push({ label: verdict, detail: why.reason });
+  result.push(...explained(verdict, why.reason));
+  if (why.next_edit !== undefined) {
+    const { shown, reason, line } = why.next_edit;
+    result.push(...explained(shown ? "$(check) Next edit" : "$(circle-slash) No next edit", shown ? `Proposed for line ${(line ?? 0) + 1}.` : reason));
+  }
   const pieces = why.pieces ?? [];
   if (pieces.length > 0) {
     result.push(separator("Sources"), ...pieces.map((piece) => pieceItem(piece, why.texts)));
@@ -47,16 +52,21 @@ function items(why: Why): Item[] {
   if (stats !== undefined && stats.device !== "") {
     const spent = Object.entries(stats.ms).filter(([, ms]) => ms >= SHORTEST_MS);
     result.push(
-      separator("Drafts"),
-      ...drafts(stats, why.texts),
-      { label: `${numbered(stats.num_prompt_tokens, "token")} in the prompt`, description: `${stats.num_cached_tokens} of them cached` },
-      separator("Time"),
-      ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: why.texts.stages[stage] ?? stage })),
       separator("Model"),
       { label: stats.target, description: stats.device },
+      separator("For developers"),
+      ...drafts(stats, why.texts),
+      { label: `${numbered(stats.num_prompt_tokens, "token")} in the prompt`, description: `${stats.num_cached_tokens} of them cached` },
+      ...spent.map(([stage, ms]) => ({ label: milliseconds(ms), description: why.texts.stages[stage] ?? stage })),
     );
   }
   return result;
+}
+
+/** A verdict and its reason. A row of the list has one line, and cuts a longer text. */
+function explained(label: string, reason: string): Item[] {
+  const [first = "", ...further] = wrapped(reason, MAX_DETAIL);
+  return [{ label, detail: first }, ...further.map((detail) => ({ label: "", detail }))];
 }
 
 /** The model's work for this answer, and the drafts that it accepted. */

@@ -1,7 +1,7 @@
 // Owns the tests of how a proposed edit reads in its line and in a hint.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changePreview, placeHint } from "../src/editText";
+import { changePreview, keyHint, placeHint } from "../src/editText";
 
 const NBSP = "\u00a0";
 
@@ -29,6 +29,11 @@ test("a long text is cut", () => {
 
 test("blanks and tabs do not collapse", () => {
   assert.equal(changePreview("", "a  b\tc", "").shown, `a${NBSP}${NBSP}b${NBSP}${NBSP}c`);
+});
+
+test("a hint names the keys, and offers all places where there are several", () => {
+  assert.equal(keyHint(true, 1), "Tab to apply");
+  assert.equal(keyHint(false, 7), "Tab to jump, Alt+Shift+\\ for all places");
 });
 
 test("a hint says where the edit is, with lines counted from one", () => {

@@ -1,7 +1,7 @@
 // Owns the tests of the status bar's text.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, milliseconds, share } from "../src/figures";
+import { count, milliseconds, share, wrapped } from "../src/figures";
 import type { Stats } from "../src/protocol";
 import { describe, figures, type Situation } from "../src/statusText";
 
@@ -22,12 +22,11 @@ const stats: Stats = {
   usage: null,
   texts: { rules: {}, sources: {}, stages: {} },
 };
-const situation: Situation = { phase: "ready", message: "", percent: undefined, snoozedUntil: undefined, silentLanguage: undefined, stats };
+const situation: Situation = { phase: "ready", message: "", percent: undefined, snoozedUntil: undefined, silentLanguage: undefined };
 
 test("the status bar names the state", () => {
   const expected: [Partial<Situation>, string][] = [
-    [{}, "$(zap) 38 ms · 1.2/pass"],
-    [{ stats: undefined }, "$(zap) Slipstream"],
+    [{}, "$(zap) Slipstream"],
     [{ phase: "loading", percent: 41.6 }, "$(loading~spin) Slipstream 42 %"],
     [{ phase: "loading" }, "$(loading~spin) Slipstream"],
     [{ phase: "waiting" }, "$(loading~spin) Slipstream"],
@@ -52,8 +51,14 @@ test("the tooltip's figures hold latency, acceptance and the index that is built
   const rows = Object.fromEntries(figures(stats));
   assert.equal(rows["Response time, median"], "38 ms");
   assert.equal(rows["Accepted suggestions"], "2 of 8 (25 %)");
-  assert.equal(rows["Tokens per pass"], "3.4");
+  assert.equal(rows["Tokens per pass"], undefined);
   assert.equal(rows["Index of shop"], "25 %");
+});
+
+test("a long text is broken between words, and none is lost", () => {
+  assert.deepEqual(wrapped("one two three", 7), ["one two", "three"]);
+  assert.deepEqual(wrapped("incomprehensible a", 4), ["incomprehensible", "a"]);
+  assert.deepEqual(wrapped("", 4), [""]);
 });
 
 test("figures are written without false precision", () => {

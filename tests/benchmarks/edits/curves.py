@@ -93,10 +93,14 @@ def by_probability(decision: Decision) -> Score:
 
 
 def by_margin(decision: Decision, thresholds: tuple[float, float] = SHIPPED_THRESHOLDS) -> Score:
-    """That probability less the threshold after one example, or after more."""
-    return lambda scored: (
-        probability(scored.evidence, decision) - thresholds[scored.evidence.num_examples > 1]
-    )
+    """That probability less the threshold after one example, or after more; one that is next has its own."""
+
+    def margin(scored: Scored) -> float:
+        evidence = scored.evidence
+        chosen = threshold_of(evidence) if evidence.is_next else thresholds[evidence.num_examples > 1]
+        return probability(evidence, decision) - chosen
+
+    return margin
 
 
 def by_log_odds(scored: Scored) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from completion_engine.next_edit.candidates import MAX_CANDIDATES, Candidate, find_candidates
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 
@@ -83,3 +85,32 @@ def test_a_document_full_of_matches_gives_a_bounded_number() -> None:
     )
     assert len(candidates) == MAX_CANDIDATES
     assert candidates[0].edit.first_line == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "hunks", "following"),
+    [
+        ("log(1)\nx\nlog(2)\nprint(3)\nprint(4)", [(0, "1"), (2, "2")], [3]),
+        ("print(1)\nx\nlog(2)\nx\nlog(3)\nprint(4)", [(2, "2"), (4, "3")], [0, 5]),
+        ("log(1)\nprint(2)\nlog(3)\nprint(4)", [(0, "1"), (2, "3")], []),
+        ("log(1)\nx = print(2)\nlog(3)\nprint(4)", [(0, "1"), (2, "3")], [3]),
+        ("log(1)\nprint(2)", [(0, "1")], []),
+    ],
+    ids=["below", "above and below", "one was passed over", "one that begins otherwise", "one example"],
+)
+def test_who_goes_from_one_occurrence_to_the_next_comes_to_the_next(
+    text: str, hunks: list[tuple[int, str]], following: list[int]
+) -> None:
+    made = [hunk(line, f"print({number})", f"log({number})") for line, number in hunks]
+    candidates = find_candidates(EditRequest([document(text)], made))
+    assert sorted(it.edit.first_line for it in candidates if it.is_next) == following
+
+
+def test_an_insertion_or_another_change_between_is_not_going_on() -> None:
+    text = "log(store)\nlog(store)\nlog(store)"
+    inserted = [hunk(line, "log(store)", "log(&store)") for line in (0, 1)]
+    print_to_log = [hunk(line, "print(1)", "log(1)") for line in (0, 2)]
+    between = [print_to_log[0], hunk(5, "a", "b"), print_to_log[1]]
+    for document_text, hunks in ((text, inserted), ("log(1)\nx\nlog(1)\nprint(1)\nx\nb", between)):
+        candidates = find_candidates(EditRequest([document(document_text)], hunks))
+        assert candidates and not any(it.is_next for it in candidates)

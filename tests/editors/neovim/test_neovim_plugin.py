@@ -9,6 +9,7 @@ from typing import Any
 import pynvim
 import pytest
 
+from scripts.release import help_tags
 from tests.editors.neovim.editor import PLUGIN, Neovim, Start
 
 
@@ -276,6 +277,38 @@ def test_the_help_has_its_tags(editor: Neovim, tmp_path: Path) -> None:
     assert {f":Slipstream-{name}" for name in commands} <= tags
     assert {f"slipstream-{name}" for name in options} <= tags
     assert not (PLUGIN / "doc" / "tags").exists()
+    assert (tmp_path / "tags").read_text() == help_tags(copy)
+
+
+CONTRASTS = """
+local names = vim.fn.getcompletion('Slipstream', 'highlight')
+local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false })
+local found = {}
+for _, name in ipairs(names) do
+  local group = vim.api.nvim_get_hl(0, { name = name, link = false })
+  found[name] = { group.fg or normal.fg, group.bg or normal.bg }
+end
+return found
+"""
+
+
+def luminance(color: int) -> float:
+    """Relative luminance as WCAG defines it."""
+    parts = [(color >> shift & 255) / 255 for shift in (16, 8, 0)]
+    red, green, blue = (part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_all_texts_have_contrast_in_neovims_own_colours(editor: Neovim, background: str) -> None:
+    editor.vim.command(f"set background={background}")
+    editor.vim.command("colorscheme default")
+    editor.call("require('slipstream.highlights').define()")
+    found = editor.call(CONTRASTS)
+    assert {"SlipstreamGhost", "SlipstreamHint", "SlipstreamNgram"} <= set(found)
+    for name, (ink, paper) in found.items():
+        low, high = sorted((luminance(ink), luminance(paper)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, name
 
 
 def test_the_readme_shows_the_defaults(editor: Neovim) -> None:

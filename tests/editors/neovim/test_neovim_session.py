@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.suggestions.rules import RULES
-from lsp_server.protocol.reasons import texts
+from lsp_server.protocol.reasons import REASONS, texts
 from tests.editors.neovim.conftest import SHAPES, setup_lua
 from tests.editors.neovim.editor import Neovim, Start
 from tests.hosts import Hosts
@@ -73,15 +73,12 @@ def test_a_snooze_can_be_ended(editor: Neovim, write: Write, model_says: str) ->
     assert editor.wait_ghost() == model_says
 
 
-def test_the_status_line_says_the_last_figures(editor: Neovim, write: Write) -> None:
+def test_the_status_line_says_the_state_and_changes_with_no_key(editor: Neovim, write: Write) -> None:
     write("shapes.py", PERIMETER)
-    editor.call("require('slipstream').status()")
-    editor.type("ret")
-    editor.wait_ghost()
-    editor.type("u")
-    status = editor.until("local s = require('slipstream').status() return s:find('pass') and s")
-    assert status.startswith("Slipstream: ")
-    assert " ms · " in status
+    for key in "ret":
+        editor.type(key)
+        editor.wait_quiet()
+        assert editor.call("return require('slipstream').status()") == "Slipstream: ready"
 
 
 def test_checkhealth_has_no_error(editor: Neovim, write: Write) -> None:
@@ -122,10 +119,10 @@ def test_why_explains_what_is_on_the_screen(editor: Neovim, write: Write, model_
     assert page[:2] == ["Suggested", RULES["end-of-statement"]]
     assert model_says in page
     assert "Sources" in page
-    origins = page[page.index("Sources") + 1 : page.index("Work") - 1]
+    origins = page[page.index("Sources") + 1 : page.index("For developers") - 1]
     listed = "".join(line.removeprefix("■ ")[:24] for line in origins)
     assert listed.replace(" ", "") == model_says.replace(" ", "")
-    assert re.match(r"\d+ tokens", page[page.index("Work") + 1])
+    assert re.match(r"\d+ tokens", page[page.index("For developers") + 1])
     editor.type("q")
     editor.until("return vim.bo.filetype == 'python'")
 
@@ -187,7 +184,36 @@ def test_the_server_counts_what_was_shown_and_accepted(editor: Neovim, write: Wr
     assert gained["num_accepted_chars"] == len(model_says)
 
 
-def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> None:
+def test_a_long_line_of_an_explanation_is_not_cut(editor: Neovim, write: Write) -> None:
+    write("shapes.py", PERIMETER)
+    editor.type("<Esc>")
+    words = " ".join(f"word{number}" for number in range(60))
+    answer = {"shown": False, "reason": words, "texts": texts(), "pieces": []}
+    editor.vim.command("set nowrap")
+    editor.call("require('slipstream.info_window').open('why', require('slipstream.why').page(...))", answer)
+    editor.vim.command("redraw")
+    shown = editor.call(
+        "local rows = {} for row = 1, vim.o.lines do local row_text = {}"
+        " for column = 1, vim.o.columns do row_text[column] = vim.fn.screenstring(row, column) end"
+        " rows[row] = table.concat(row_text) end return rows"
+    )
+    assert set(words.split()) <= set(" ".join(shown).replace("│", " ").split())
+    editor.vim.command("set wrap&")
+
+
+def test_why_also_says_why_there_is_no_next_edit(editor: Neovim, write: Write) -> None:
+    write("shapes.py", PERIMETER)
+    editor.type("<Esc>:1s/area/space/<CR>")
+    editor.until("return Drawn.is_next_edit_settled()")
+    editor.vim.command("Slipstream why")
+    editor.until("return vim.bo.filetype == 'slipstream-info'")
+    page = editor.lines()
+    assert page[page.index("No next edit") + 1] == REASONS["no-similar-place"]
+
+
+def test_the_statistics_window_begins_with_today_and_ends_with_what_developers_read(
+    editor: Neovim, write: Write
+) -> None:
     write("shapes.py", PERIMETER)
     editor.type("ret")
     editor.wait_ghost()
@@ -195,9 +221,12 @@ def test_the_statistics_window_shows_latencies(editor: Neovim, write: Write) -> 
     editor.vim.command("Slipstream stats")
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = "\n".join(editor.lines())
-    assert page.startswith("ready")
-    for part in ("answer", "verify", "requested", "per pass", "Usage", "keys saved", "Index"):
-        assert part in page
+    assert page.startswith("Today and this week")
+    first, _, developers = page.partition("For developers")
+    for part in ("keys saved", "requested", "Model", "Index"):
+        assert part in first
+    for part in ("verify", "per pass", "draft"):
+        assert part in developers and part not in first
 
 
 def test_a_second_project_is_served_by_the_same_server(editor: Neovim, write: Write, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.editors.edit_stories import LOGGING
+from tests.editors.vscode.conftest import SCREENS
 from tests.editors.vscode.window import Window, until
 from tests.editors.vscode.workbench import Workbench
 
@@ -83,6 +84,39 @@ def test_tab_goes_on_in_another_document(window: Window) -> None:
     jump_and_apply(window)
     until(lambda: window.attached() == "", what="no further edit")
     assert window.save() == "from net import load\n\nprint(load('a'))\n"
+
+
+def test_the_hint_of_an_edit_at_a_lines_end_stands_after_the_new_text(window: Window) -> None:
+    window.open("use_end.py", "from net_end import fetch\n\nprint(fetch('a'))\n")
+    window.open("net_end.py", "def fetch(url):\n    return open(url)\n")
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
+    window.type("download_text")
+    window.press("ArrowDown")
+    wait_for(window, "next edit in use_end.py:1, Tab to jump")
+    window.press("Tab")
+    wait_for(window, "Tab to apply")
+    window.picture(SCREENS / "edit-at-a-lines-end.png")
+    assert window.attached().split() == ["download_text", "Tab", "to", "apply"]
+
+
+def test_all_places_are_applied_in_this_file_or_looked_at_first(window: Window) -> None:
+    window.open("use_all.py", "from net_all import fetch\n\nprint(fetch('a'))\n")
+    before = "def fetch(url):\n    return open(url)\n\n\nfirst = fetch('a')\nsecond = fetch('b')\n"
+    window.open("net_all.py", before)
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 5)
+    window.type("load")
+    wait_for(window, "Alt+Shift+\\\\ for all places")
+    window.press("Alt+Shift+|")
+    assert window.choices() == ["Apply in This File2 places", "Look at All Places4 places in 2 files"]
+    window.run("Slipstream: Apply the Next Edit in All Places")
+    window.choose("Look at All Places")
+    until(lambda: "Refactor Preview" in window.text(), what="list of the places")
+    window.picture(SCREENS / "all-places.png")
+    window.page.get_by_role("button", name="Apply", exact=True).click()
+    until(lambda: "fetch" not in window.save(), what="places of this file")
+    assert window.save() == before.replace("fetch", "load")
+    used = window.folder / "use_all.py"
+    until(lambda: "fetch" not in used.read_text(), what="places of the other file")
 
 
 def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window) -> None:

@@ -184,7 +184,8 @@ class Window:
     def attached(self) -> str:
         """The texts that extensions attach to the lines of the editor, which are not in the document."""
         texts: list[str] = self._editor(".view-line span").evaluate_all(
-            "parts => parts.map(part => getComputedStyle(part, '::after').content)"
+            "parts => parts.flatMap(part => ['::before', '::after']"
+            ".map(at => getComputedStyle(part, at).content))"
             ".filter(text => text.startsWith('\"')).map(text => text.slice(1, -1))"
         )
         return " ".join(texts).replace("\u00a0", " ")
@@ -236,6 +237,10 @@ class Window:
         found = [" ".join(row.split()) for row in rows.all_inner_texts()]
         self.press("Escape")
         return found
+
+    def choose(self, label: str) -> None:
+        """Take a row of the list that is open over the editor."""
+        self.page.locator(".quick-input-list .monaco-list-row", has_text=label).first.click()
 
     def notifications(self) -> list[str]:
         """The workbench's notifications."""

@@ -6,15 +6,23 @@ from typing import Any
 
 import pytest
 
-from completion_engine.next_edit.edits import LineEdit
-from lsp_server.protocol.edit_conversion import EditContext, changed_span, one_edit, read_context
+from completion_engine.next_edit.edits import EditAnswer, Hunk, LineEdit, ProposedEdit
+from lsp_server.protocol.edit_conversion import EditContext, changed_span, read_context, some_edits
 from lsp_server.workspace.documents import Document, PositionEncoding
+from lsp_server.workspace.proposals import EditRecord
 
 
 def converted(old: str, new: str, encoding: PositionEncoding = "utf-16", newline: str = "\n") -> Any:
     document = Document("file:///a.py", "python", 7, f"top{newline}{old.replace(chr(10), newline)}{newline}")
     edit = LineEdit(document.uri, 1, tuple(old.split("\n")), tuple(new.split("\n")))
-    (found,) = one_edit("edit-1", edit, document, encoding)["edits"]
+    return in_protocol(edit, document, encoding)
+
+
+def in_protocol(edit: LineEdit, document: Document, encoding: PositionEncoding = "utf-16") -> Any:
+    hunk = Hunk("a", 0, ("b",), ("c",))
+    answer = EditAnswer(ProposedEdit(edit, hunk, 1, None, 0.9), num_candidates=3)
+    record = EditRecord("edit-1", document.uri, answer, 0.0)
+    (found,) = some_edits(record, [edit], {document.uri: document}, encoding)["edits"]
     return found
 
 
@@ -25,6 +33,7 @@ def test_one_token_is_replaced() -> None:
     assert found["textDocument"] == {"uri": "file:///a.py", "version": 7}
     assert found["command"]["command"] == "slipstream.acceptedEdit"
     assert found["command"]["arguments"] == ["edit-1"]
+    assert found["numPlaces"] == 3
 
 
 @pytest.mark.parametrize(("encoding", "start"), [("utf-8", 9), ("utf-16", 7), ("utf-32", 6)])
@@ -52,6 +61,7 @@ def test_the_span_holds_what_differs(old: str, new: str, span: tuple[int, int]) 
     [
         ({"context": {"triggerKind": 2, "otherDocuments": True}}, EditContext(2, takes_other_documents=True)),
         ({"context": {"otherFiles": True}}, EditContext(takes_other_files=True)),
+        ({"context": {"allEdits": True}}, EditContext(wants_all=True)),
         ({"context": {"triggerKind": "2", "otherDocuments": 1, "otherFiles": "x"}}, EditContext()),
         ({"context": []}, EditContext()),
         ({}, EditContext()),
@@ -72,5 +82,5 @@ def test_a_malformed_context_is_the_usual_one(params: Any, context: EditContext)
 )
 def test_a_line_that_goes_away_leaves_no_empty_line(text: str, wanted: Any) -> None:
     document = Document("file:///a.py", "python", 7, text)
-    (found,) = one_edit("edit-1", LineEdit(document.uri, 1, ("b",), ()), document, "utf-16")["edits"]
+    found = in_protocol(LineEdit(document.uri, 1, ("b",), ()), document)
     assert (found["text"], found["range"]) == ("", wanted)

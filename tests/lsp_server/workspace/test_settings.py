@@ -92,6 +92,11 @@ def test_what_belongs_to_the_editors_extension_is_no_problem() -> None:
     assert merge(Settings(), values, "x") == merge(Settings(), {}, "x")
 
 
+@pytest.mark.parametrize("values", [[], {"index": [], "languages": []}, {"index.exclude": []}])
+def test_an_empty_list_is_an_empty_table(values: Any) -> None:
+    assert merge(Settings(), values, "x") == merge(Settings(), {}, "x")
+
+
 def test_no_value_of_a_group_keeps_the_group() -> None:
     assert merge(Settings(), {"index": None, "target": None}, "x").settings == Settings()
 

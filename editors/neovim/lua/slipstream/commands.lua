@@ -87,7 +87,7 @@ M.commands = {
   next = { run = function() require('slipstream').next() end },
   previous = { run = function() require('slipstream').previous() end },
   dismiss = { run = function() require('slipstream').dismiss() end },
-  edit = { run = function() require('slipstream').next_edit() end },
+  edit = { run = function(scope) require('slipstream').next_edit(scope) end, arguments = { 'all' } },
   why = { run = function() require('slipstream.why').open() end },
   stats = { run = function() require('slipstream.statistics').open() end },
   restart = { run = function() require('slipstream.client').restart() end },

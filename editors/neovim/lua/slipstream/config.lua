@@ -155,10 +155,11 @@ function M.command_for(argument)
   end
 end
 
---- The settings to send, with the filetypes that are switched on or off.
+--- The settings to send, with the filetypes that are switched on or off. Without any it is an empty object: a
+--- plain empty table would be sent as a list.
 ---@return table
 function M.server_settings()
-  local settings = vim.deepcopy(current.settings)
+  local settings = vim.tbl_extend('force', vim.empty_dict(), current.settings)
   local languages = vim.tbl_extend('force', settings.languages or {}, current.filetypes)
   if next(languages) then
     settings.languages = languages

@@ -77,6 +77,9 @@ function M.draw(edit, is_at_cursor)
     buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
     hint = ('%s edit  %s'):format(place, key)
   end
+  if (edit.num_places or 1) > 1 then
+    hint = hint .. '  (all places: :Slipstream edit all)'
+  end
   local text = { { '  ' .. hint, 'SlipstreamHint' } }
   mark(buf, row, 0, { virt_text = text, virt_text_pos = 'eol', number_hl_group = 'SlipstreamHint' })
 end

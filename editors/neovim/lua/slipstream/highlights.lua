@@ -2,15 +2,16 @@
 
 local M = {}
 
+-- Groups that Neovim's own colours draw at a contrast of 4.5 or more, on both backgrounds.
 local links = {
-  SlipstreamGhost = vim.fn.hlexists('ComplHint') == 1 and 'ComplHint' or 'NonText',
+  SlipstreamGhost = 'Comment',
   SlipstreamAdded = 'DiffAdd',
-  SlipstreamHint = vim.fn.hlexists('ComplHintMore') == 1 and 'ComplHintMore' or 'MoreMsg',
+  SlipstreamHint = 'Title',
   SlipstreamTarget = 'NormalFloat',
   SlipstreamNgram = 'String',
-  SlipstreamNeural = 'Function',
+  SlipstreamNeural = 'Identifier',
   SlipstreamRecycled = 'Type',
-  SlipstreamSelected = 'Special',
+  SlipstreamSelected = 'Statement',
   SlipstreamTitle = 'Title',
   SlipstreamMuted = 'Comment',
 }

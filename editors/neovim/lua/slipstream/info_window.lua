@@ -88,7 +88,8 @@ end
 --- Opens the page at the cursor. `q` and `<Esc>` close it, `<CR>` follows the link under the cursor.
 ---@param title string
 ---@param page slipstream.Page
-function M.open(title, page)
+---@param actions table<string, fun()>? further keys; each closes the window before its action
+function M.open(title, page, actions)
   while #page.lines > 1 and page.lines[#page.lines] == '' do
     table.remove(page.lines)
   end
@@ -109,6 +110,9 @@ function M.open(title, page)
     border = 'rounded',
     title = ' ' .. title .. ' ',
   })
+  vim.wo[win].wrap, vim.wo[win].linebreak, vim.wo[win].breakindent = true, true, true
+  local height = vim.api.nvim_win_text_height(win, {}).all
+  vim.api.nvim_win_set_height(win, math.min(height, math.max(1, vim.o.lines - 6)))
   local function close()
     if vim.api.nvim_win_is_valid(win) then
       vim.api.nvim_win_close(win, true)
@@ -116,6 +120,13 @@ function M.open(title, page)
   end
   for _, lhs in ipairs({ 'q', '<Esc>' }) do
     vim.keymap.set('n', lhs, close, { buffer = buf, nowait = true, desc = 'Close the window' })
+  end
+  for lhs, action in pairs(actions or {}) do
+    vim.keymap.set('n', lhs, function()
+      close()
+      vim.api.nvim_set_current_win(origin)
+      action()
+    end, { buffer = buf, nowait = true })
   end
   vim.keymap.set('n', '<CR>', function()
     local link = link_under_cursor(page)

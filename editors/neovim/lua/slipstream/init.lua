@@ -47,9 +47,15 @@ function M.trigger()
   require('slipstream.actions').trigger()
 end
 
---- Jumps to the next edit, then applies it. Asks for one if none is shown.
-function M.next_edit()
-  require('slipstream.next_edit').invoke()
+--- Jumps to the next edit, then applies it. Asks for one if none is shown. 'all' lists all places of it, to apply
+--- them at once.
+---@param scope 'all'?
+function M.next_edit(scope)
+  if scope == 'all' then
+    require('slipstream.all_edits').open()
+  else
+    require('slipstream.next_edit').invoke()
+  end
 end
 
 --- Whether a suggestion is on the screen.

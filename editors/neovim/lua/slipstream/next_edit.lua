@@ -22,6 +22,7 @@ local PAUSE_MS = 100
 ---@field end_row integer
 ---@field end_col integer
 ---@field lines string[] the new text
+---@field num_places integer? the places of its kind in its file
 ---@field command lsp.Command?
 
 ---@type slipstream.Edit?
@@ -65,6 +66,7 @@ local function from_item(item, client)
     end_row = end_row,
     end_col = end_col,
     lines = vim.split(item.text:gsub('\r\n', '\n'), '\n', { plain = true }),
+    num_places = item.numPlaces,
     command = item.command,
   }
 end
@@ -157,7 +159,7 @@ local function ask(kind)
     current = item and from_item(item, client) or nil
     M.redraw()
     if kind == INVOKED and not current then
-      vim.notify('Slipstream: no next edit.', vim.log.levels.INFO)
+      vim.notify(require('slipstream.all_edits').none(result), vim.log.levels.INFO)
     end
   end, cursor.buf)
   asked.request_id = is_sent and request_id or nil

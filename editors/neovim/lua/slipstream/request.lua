@@ -5,7 +5,6 @@ local config = require('slipstream.config')
 local switches = require('slipstream.switches')
 local cursors = require('slipstream.cursor')
 local current_suggestion = require('slipstream.current_suggestion')
-local status = require('slipstream.status')
 local suggestions = require('slipstream.suggestion')
 
 local M = {}
@@ -17,7 +16,6 @@ local INVOKED, AUTOMATIC = 1, 2
 ---@field cursor slipstream.Cursor
 ---@field client vim.lsp.Client
 ---@field number integer
----@field begin integer nanoseconds
 ---@field delta integer? for all candidates: the number of steps from the visible one
 ---@field request_id integer?
 
@@ -50,13 +48,11 @@ local function receive(asked, err, result)
   last_answered = asked.number
   local candidates = suggestions_in(asked, result and (result.items or result) or {})
   local is_current = cursors.is_same(asked.cursor, cursors.here())
-  local ms = (vim.uv.hrtime() - asked.begin) / 1e6
   if asked.delta then
     if is_current then
       current_suggestion.offer_all(candidates, asked.delta)
     end
   elseif current_suggestion.offer(candidates, is_current) then
-    status.note_shown(asked.client, ms)
     -- A suggestion comes before the next edit, and takes its key.
     require('slipstream.next_edit').redraw()
   end
@@ -76,7 +72,6 @@ local function ask(kind, delta)
     cursor = cursor,
     client = client,
     number = num_asked,
-    begin = vim.uv.hrtime(),
     delta = delta,
   }
   pending = asked

@@ -1,4 +1,4 @@
---- The window with the server's latencies and counts.
+--- The window with keys saved today and this week, and the server's latencies and counts.
 
 local client = require('slipstream.client')
 local highlights = require('slipstream.highlights')
@@ -39,34 +39,30 @@ end
 ---@param page slipstream.Page
 ---@param stats table
 local function add_counts(page, stats)
-  local counters, tokens = stats.counters or {}, stats.tokens or {}
+  local counters = stats.counters or {}
   local function count(name)
     return counters['num_' .. name] or 0
   end
-  page:line():line('Suggestions', 'SlipstreamTitle')
+  page:line():line('Suggestions since the server started', 'SlipstreamTitle')
   local asked = '  %d requested, %d answered, %d empty, %d cancelled'
   page:line(asked:format(count('requests'), count('answered'), count('empty'), count('cancelled')))
   local taken = '  %d shown, %d accepted, %d accepted in part, %d characters accepted'
   local partially = count('partially_accepted')
   page:line(taken:format(count('shown'), count('accepted'), partially, count('accepted_chars')))
+end
+
+---@param page slipstream.Page
+---@param stats table
+local function add_tokens(page, stats)
+  local tokens = stats.tokens or {}
   local num_written, num_forwards = tokens.num_written or 0, tokens.num_forwards or 0
   local written = '  %d tokens in %d passes: %.2f per pass'
-  page:line(written:format(num_written, num_forwards, num_written / math.max(1, num_forwards)))
   page:line():line('Accepted draft tokens', 'SlipstreamTitle')
+  page:line(written:format(num_written, num_forwards, num_written / math.max(1, num_forwards)))
   for source, number in vim.spairs(stats.accepted_by_source or {}) do
     page:add('  ■ ', highlights.of_source(source))
     page:line(('%-36s%6d'):format(stats.texts.sources[source] or source, number))
   end
-end
-
----@param counts table<string, integer>
----@param name string
-local function share(counts, name)
-  local total = 0
-  for _, number in pairs(counts) do
-    total = total + number
-  end
-  return total > 0 and ('%.0f %%'):format(100 * (counts[name] or 0) / total) or '–'
 end
 
 --- Today and the last seven days, over all of this user's editors.
@@ -89,7 +85,7 @@ local function add_usage(page, stats)
       return type(days[name]) == 'number' and ('%.0f ms'):format(days[name]) or '–'
     end
   end
-  page:line():line('Usage                                      today    7 days', 'SlipstreamTitle')
+  page:line('Today and this week                        today    7 days', 'SlipstreamTitle')
   row('keys saved', function(days)
     return days.num_keys_saved
   end)
@@ -98,11 +94,6 @@ local function add_usage(page, stats)
   end)
   row('response time, median', ms('p50_ms'))
   row('response time, 95th percentile', ms('p95_ms'))
-  for source in vim.spairs(usage.week.tokens_by_source) do
-    row('tokens from ' .. (stats.texts.sources[source] or source), function(days)
-      return share(days.tokens_by_source, source)
-    end)
-  end
   page:line(('  Kept on this machine for 31 days. To clear it, delete %s.'):format(usage.path))
 end
 
@@ -114,8 +105,7 @@ local function add_index(page, stats)
   end
   for _, report in ipairs(stats.index or {}) do
     local name = vim.fn.fnamemodify(report.folder, ':~')
-    local row = '  %s: %s, %d files, %d tokens'
-    page:line(row:format(name, report.state, report.num_files or 0, report.num_tokens or 0))
+    page:line(('  %s: %s, %d files'):format(name, report.state, report.num_files or 0))
   end
 end
 
@@ -143,13 +133,18 @@ end
 ---@return slipstream.Page
 function M.page(stats)
   local page = window.page()
-  page:add(stats.state, stats.state == 'error' and 'ErrorMsg' or 'SlipstreamTitle')
-  page:line(('  %s %s'):format(stats.message or '', stats.advice or ''))
-  add_target(page, stats)
-  add_latencies(page, stats)
-  add_counts(page, stats)
+  if stats.state ~= 'ready' then
+    page:add(stats.state, stats.state == 'error' and 'ErrorMsg' or 'SlipstreamTitle')
+    page:line(('  %s %s'):format(stats.message or '', stats.advice or ''))
+  end
   add_usage(page, stats)
+  add_counts(page, stats)
+  page:line():line('Model', 'SlipstreamTitle')
+  add_target(page, stats)
   add_index(page, stats)
+  page:line():line('For developers', 'SlipstreamTitle')
+  add_latencies(page, stats)
+  add_tokens(page, stats)
   return page
 end
 

@@ -1,4 +1,5 @@
---- The window that explains one suggestion: its reason, the source of each part, and the time it took.
+--- The window that explains one suggestion: its reason, that of the next edit, the source of each part, and the
+--- time it took.
 
 local client = require('slipstream.client')
 local highlights = require('slipstream.highlights')
@@ -23,6 +24,11 @@ end
 local function add_reason(page, answer)
   page:line(answer.shown and 'Suggested' or 'No suggestion', 'SlipstreamTitle')
   page:line(answer.reason)
+  local edit = answer.next_edit
+  if edit then
+    page:line():line(edit.shown and 'Next edit' or 'No next edit', 'SlipstreamTitle')
+    page:line(edit.shown and ('Proposed for line %d.'):format(edit.line + 1) or edit.reason)
+  end
 end
 
 ---@param page slipstream.Page
@@ -55,7 +61,7 @@ end
 ---@param stages table<string, string> the text for each stage
 local function add_stats(page, stats, stages)
   local num_tokens, num_forwards = stats.num_tokens or 0, stats.num_forwards or 0
-  page:line():line('Work', 'SlipstreamTitle')
+  page:line():line('For developers', 'SlipstreamTitle')
   if num_forwards == 0 then
     page:line(('%d tokens, reused from an earlier answer'):format(num_tokens))
   else

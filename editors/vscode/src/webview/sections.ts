@@ -3,24 +3,22 @@ import { count, milliseconds, numbered, share, tokensPerPass } from "../figures"
 import type { Stats, Usage } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
 
-/** The figures that matter most, large. */
+/** The figures of this server, large. */
 export function summary(stats: Stats): Node {
-  const { counters, tokens, engine } = stats;
+  const { counters, engine } = stats;
   const number = (name: string): number => counters[name] ?? 0;
-  const perPass = tokensPerPass(tokens) ?? "–";
   const cards: [string, string, string][] = [
     [count(number("num_answered")), "suggestions", numbered(number("num_empty"), "empty answer")],
     [count(number("num_accepted")), "accepted", accepted(number("num_accepted"), number("num_shown"))],
     [count(number("num_accepted_chars")), "characters accepted", parts(number("num_partially_accepted"))],
-    [perPass, "tokens per pass", "written by the model"],
   ];
   const list = element("dl", { class: "cards" });
   for (const [figure, name, note] of cards) {
     list.append(element("div", {}, element("dt", {}, name), element("dd", {}, figure), element("dd", { class: "quiet" }, note)));
   }
-  const facts = ["target", "device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
-  const lines = [facts.join(" · "), ...choice(engine), ...rung(engine)];
-  return element("div", {}, ...lines.map((line) => element("p", { class: "quiet" }, line)), list);
+  const target = typeof engine.target === "string" ? [engine.target] : [];
+  const lines = [...target, ...choice(engine), ...rung(engine)];
+  return section("Since the server started", list, ...lines.map((line) => element("p", { class: "quiet" }, line)));
 }
 
 /** Today and the last seven days, over all windows. */
@@ -29,26 +27,17 @@ export function usage(stats: Stats): Node | undefined {
     return undefined;
   }
   const { today, week, path } = stats.usage;
-  const sources = Object.keys(week.tokens_by_source).sort((a, b) => (week.tokens_by_source[b] ?? 0) - (week.tokens_by_source[a] ?? 0));
   const ms = (value: number | null): string => (value === null ? "–" : milliseconds(value));
   const rows: [string, (days: Usage) => string][] = [
     ["Keys saved", (days) => count(days.num_keys_saved)],
     ["Suggestions accepted", (days) => count(days.num_accepted)],
     ["Response time, median", (days) => ms(days.p50_ms)],
     ["Response time, 95th percentile", (days) => ms(days.p95_ms)],
-    ...sources.map((source): [string, (days: Usage) => string] => [
-      `Tokens from ${stats.texts.sources[source] ?? source}`,
-      (days) => share(days.tokens_by_source[source] ?? 0, sum(days.tokens_by_source)),
-    ]),
   ];
   const head = ["", "Today", "7 days"].map((name) => element("th", { scope: "col" }, name));
   const body = rows.map(([name, figure]) => element("tr", {}, element("th", { scope: "row" }, name), cell(figure(today)), cell(figure(week))));
   const table = element("table", { class: "narrow" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
   return section("Today and this week", table, element("p", { class: "quiet" }, `Kept on this machine for 31 days. To clear it, delete ${path}.`));
-}
-
-function sum(counts: Stats["counters"]): number {
-  return Object.values(counts).reduce((total, number) => total + number, 0);
 }
 
 /** With the target `auto`: the reason for the model, the current step, and the cost of the next larger one. */
@@ -70,6 +59,19 @@ function accepted(number: number, shown: number): string {
 
 function parts(number: number): string {
   return number === 0 ? "" : `${numbered(number, "part")} accepted`;
+}
+
+/** The words of the engine: passes, what it runs on, and the tokens by source. */
+export function work(stats: Stats): Node {
+  const { engine, last, tokens } = stats;
+  const facts = ["device", "dtype"].map((name) => engine[name]).filter((fact) => typeof fact === "string");
+  const lines = [facts.join(" · "), `${tokensPerPass(tokens) ?? "–"} tokens per pass of the model`];
+  if (last) {
+    const { num_tokens: num, num_written: written, num_forwards: passes } = last;
+    const cost = passes === 0 ? "reused from an earlier suggestion" : `${written} written in ${numbered(passes, "pass", "passes")}`;
+    lines.push(`The last suggestion: ${milliseconds(last.response_ms)}, ${numbered(num, "token")}, ${cost}`);
+  }
+  return section("For developers", ...lines.map((line) => element("p", { class: "quiet" }, line)));
 }
 
 /** The accepted tokens by source, as bars. */

@@ -3,7 +3,7 @@ import type { FromPage, PageState, ToPage } from "../statisticsPage";
 import type { Stats } from "../protocol";
 import { latency } from "./latency";
 import { element } from "./elements";
-import { bySource, indexes, reasons, summary, usage } from "./sections";
+import { bySource, indexes, reasons, summary, usage, work } from "./sections";
 import { suggestion } from "./suggestion";
 
 interface VsCode {
@@ -36,14 +36,15 @@ function draw(state: PageState): void {
 
 function figures(state: PageState, stats: Stats): Node[] {
   return [
-    summary(stats),
     usage(stats),
+    summary(stats),
     suggestion(stats, state.pieces, (piece) => {
       editor.postMessage({ type: "open", piece });
     }),
-    latency(stats),
-    bySource(stats),
     reasons(stats),
     indexes(stats),
+    work(stats),
+    latency(stats),
+    bySource(stats),
   ].filter((part) => part !== undefined);
 }

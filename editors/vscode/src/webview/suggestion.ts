@@ -1,5 +1,4 @@
 // Owns the section of the last suggestion, with the source of each part.
-import { milliseconds, numbered } from "../figures";
 import type { PieceView } from "../statisticsPage";
 import type { Stats, Texts } from "../protocol";
 import { element, section, sourceClass, swatch } from "./elements";
@@ -13,10 +12,7 @@ export function suggestion(stats: Stats, pieces: readonly PieceView[], open: (pi
   const shown = pieces.length > 0 ? pieces : [{ text: last.text, source: "target", evidence: "", place: undefined }];
   const code = element("pre", { tabindex: "0", "aria-label": "The last suggestion" });
   code.append(...shown.map((piece) => element("span", { class: `piece source-${sourceClass(piece.source)}`, title: described(piece, stats.texts) }, piece.text)));
-  const { num_tokens: tokens, num_written: written, num_forwards: passes } = last;
-  const cost = passes === 0 ? "· reused from an earlier suggestion" : `· ${written} written in ${numbered(passes, "pass", "passes")} of the model`;
-  const caption = element("p", { class: "quiet" }, `${milliseconds(last.response_ms)} · ${numbered(tokens, "token")} ${cost}`);
-  return section("Last suggestion", code, legend(shown, stats.texts), places(shown, open), caption);
+  return section("Last suggestion", code, legend(shown, stats.texts), places(shown, open));
 }
 
 function described(piece: PieceView, { sources }: Texts): string {
