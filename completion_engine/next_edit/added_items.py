@@ -62,13 +62,6 @@ def keyword_of(argument: Node) -> str:
     return text_of(name) if name is not None else ""
 
 
-def is_keyword(name: Node) -> bool:
-    """Return whether an identifier is the name of a named argument."""
-    parent = name.parent
-    is_named = parent is not None and parent.type in _NAMED_ARGUMENTS
-    return is_named and parent is not None and parent.child_by_field_name("name") == name
-
-
 def callee_of(holder: Node) -> Node | None:
     """Return what a list of arguments is passed to."""
     call = holder.parent

@@ -104,6 +104,11 @@ def is_name(token: str) -> bool:
     return _NAME.fullmatch(token) is not None
 
 
+def looks_unfinished(old: str, new: str) -> bool:
+    """Return whether a name looks as one does while it is deleted, or before its last word is typed."""
+    return old.startswith(new) or (new.endswith("_") and not old.endswith("_"))
+
+
 def _compared(hunk: Hunk | LineEdit) -> tuple[Tokens, Tokens, list[_Block]]:
     """Return the old and the new tokens, and the blocks that differ.
 

@@ -1,0 +1,326 @@
+"""Reads the role of a name from the way down to it, by the table of its language.
+
+Owns what a table cannot say. Bounded by the length of the way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tree_sitter import Node
+
+from completion_engine.next_edit.name_roles import RoleTable
+from completion_engine.next_edit.parsing import ParsedText, PathStep, text_of
+
+SIGILS = ("instance_variable", "class_variable", "global_variable", "private_property_identifier")
+_BINDING = frozenset({"outer", "def", "var", "let", "decl", "param", "tparam", "assign", "member", "import"})
+_HOMES = ("file", "function", "class", "module", "enum")
+_MAX_HEAD_BYTES = 400
+_BODIES = ("body", "block", "list")
+_QUALIFIED = re.compile(r"(\w+)\s*(?:<[^()]*>)?\s*::\s*~?\w+\s*$")
+_INDEXED = re.compile(r"(.+)[.:]\w+")
+_PROMOTIONS = ("accessibility_modifier", "readonly", "override_modifier", "visibility_modifier")
+_COLLECTIONS = ("map_type", "array_type", "slice_type", "implicit_length_array_type")
+_RUST_PATTERNS = ("match_pattern", "let_condition", "let_declaration", "for_expression")
+
+PLAIN = "{}"
+
+Path = Sequence[PathStep]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A node in which names count. A class has a name; `receiver` is what its own members are used with."""
+
+    kind: str
+    node: Node
+    class_name: str = ""
+    receiver: str = ""
+
+    @property
+    def is_class(self) -> bool:
+        """Whether names in it are members."""
+        return self.class_name != ""
+
+    @property
+    def bases(self) -> frozenset[str]:
+        """The names in the head of a class, which may be those of classes that it extends."""
+        body = next((it for it in self.node.children if it.type.endswith(_BODIES)), None)
+        end = self.node.end_byte if body is None else body.start_byte
+        head = (self.node.text or b"")[: min(_MAX_HEAD_BYTES, end - self.node.start_byte)]
+        return frozenset(re.findall(r"\w+", head.decode("utf-8", "replace"))) - {self.class_name}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occurrence:
+    """A name from byte `start` to `end`. `scopes` are those around it; of a definition, around its node.
+
+    A definition counts from `visible_from` on. `receiver` is the text before a member, the type of the literal
+    that a key belongs to, or the callee of a named argument. `form` is the text that a new name is put into.
+    """
+
+    node: Node
+    start: int
+    end: int
+    role: str
+    space: str
+    scopes: tuple[Scope, ...]
+    visible_from: int = 0
+    receiver: str = ""
+    is_write: bool = False
+    is_also_member: bool = False
+    form: str = PLAIN
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether the name is bound here."""
+        return self.role in _BINDING or self.role == "label" or self.is_write
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The line and the byte in it, counted from 0."""
+        row, column = self.node.start_point
+        if self.start <= self.node.start_byte:
+            return row, column
+        before = (self.node.text or b"")[: self.start - self.node.start_byte]
+        is_below = b"\n" in before
+        return row + before.count(b"\n"), len(before) - before.rfind(b"\n") - 1 + (0 if is_below else column)
+
+    @property
+    def home(self) -> Scope:
+        """The scope that a definition binds its name in."""
+        if self.role == "var":
+            return next((it for it in reversed(self.scopes) if it.kind in _HOMES), self.scopes[0])
+        if self.role == "member":
+            return next((it for it in reversed(self.scopes) if it.is_class), self.scopes[0])
+        is_wide = self.role in ("param", "tparam")
+        return next((it for it in reversed(self.scopes) if is_wide or it.kind != "signature"), self.scopes[0])
+
+    @property
+    def is_free(self) -> bool:
+        """Whether something around it must bind the name."""
+        return self.role in ("use", "set", "assign", "var")
+
+
+def read_occurrences(
+    parsed: ParsedText, table: RoleTable, path: Path, start: int, end: int
+) -> Iterator[Occurrence]:
+    """Yield a name as an occurrence; twice if it stands for a variable and a member at once."""
+    leaf, parent = path[-1].node, path[-2].node if len(path) > 1 else path[-1].node
+    is_short = leaf.type == "shorthand_field_identifier"
+    role, space, at = _climbed(table, path, len(path) - (2 if is_short else 1))
+    receiver, is_write = "", False
+    if role == "access":
+        receiver = _receiver(parent, leaf)
+        role, at, is_write = _accessed(table, path, at)
+    elif role == "field":
+        role, receiver = _of_literal(table, path)
+    elif role == "keyword":
+        receiver = _callee(path)
+    role, space, is_write = _with_sigil(path, role, space, is_write=is_write)
+    role = _in_language(parsed, path, at, role, start)
+    scopes = _scopes(table, path, at if role in _BINDING else len(path) - 2)
+    if role == "outer" and scopes and scopes[-1].node == path[at].node:
+        scopes = scopes[:-1]
+    if role == "member" and receiver:
+        scopes.append(Scope("class", parent, receiver))
+    if role in ("outer", "decl", "member") and scopes and scopes[-1].class_name == text_of(leaf):
+        role = "use"  # a constructor
+        scopes = scopes[:-1]
+    visible_from = {"let": path[at].node.end_byte, "decl": end}.get(role, 0)
+    is_promoted = role == "def" and any(
+        it.type in _PROMOTIONS for step in path[-3:-1] for it in step.node.children[:3]
+    )
+    one = Occurrence(
+        leaf, start, end, role, space, tuple(scopes), visible_from, receiver, is_write, is_promoted
+    )
+    yield from _shorthands(parsed, table, path, one)
+
+
+def _climbed(table: RoleTable, path: Path, at: int) -> tuple[str, str, int]:
+    """Return the role and the space of the node at a place of the way, and the place of what decides them."""
+    while at > 0:
+        found = _role_of(table, path, at)
+        at -= 1
+        role, _, space = found.partition("/")
+        if role != "up":
+            return role, space, at
+    return "use", "", 0
+
+
+def _role_of(table: RoleTable, path: Path, at: int) -> str:
+    node, field = path[at]
+    parent = path[at - 1].node
+    contexts = [f"{parent.type}.{field}"] if field else []
+    if f"{parent.type}.+" in table.roles and parent.named_child(0) != node:
+        contexts.append(f"{parent.type}.+")
+    contexts.append(parent.type)
+    if at > 1:
+        grand = path[at - 2].node.type
+        contexts = [*(f"{grand}>{it}" for it in contexts), *contexts]
+    for context in contexts:
+        for condition, role in table.roles.get(context, ()):
+            if not condition or _holds(condition, parent):
+                return role
+    return "use"
+
+
+def _holds(condition: str, node: Node) -> bool:
+    is_absent = condition.startswith("!")
+    return (node.child_by_field_name(condition.removeprefix("!")) is None) is is_absent
+
+
+def _accessed(table: RoleTable, path: Path, at: int) -> tuple[str, int, bool]:
+    """Return the role of a name after a dot, where it is decided, and whether the member is written."""
+    above, _, higher = _climbed(table, path, at)
+    if above in ("import", "key"):
+        return above, higher, False
+    is_defined = above in ("outer", "decl") or path[higher].node.type == "function_declaration"
+    if is_defined and above != "use":
+        return "member", higher, False
+    return "access", at, above in _BINDING or above == "set"
+
+
+def _receiver(parent: Node, leaf: Node) -> str:
+    first = parent.children[0]
+    return text_of(first) if first != leaf else ""
+
+
+def _of_literal(table: RoleTable, path: Path) -> tuple[str, str]:
+    """Return the role and the type of a literal's key."""
+    for step in reversed(path[:-1]):
+        for context in table.setting("literal"):
+            node, _, field = context.partition(".")
+            kind = step.node.child_by_field_name(field) if step.node.type == node else None
+            if kind is not None:
+                if kind.type in _COLLECTIONS:
+                    return "use", ""
+                return "field", text_of(kind) if kind.child_count == 0 else ""
+    return "key", ""
+
+
+def _callee(path: Path) -> str:
+    """Return the last name of what a named argument is passed to."""
+    for step in reversed(path[:-1]):
+        callee = next(
+            (it for it in map(step.node.child_by_field_name, ("function", "method", "name")) if it is not None), None
+        )
+        if callee is not None and step.node.child_by_field_name("arguments") is not None:
+            return re.split(r"\W+", text_of(callee))[-1]
+    return ""
+
+
+def _with_sigil(path: Path, role: str, space: str, *, is_write: bool) -> tuple[str, str, bool]:
+    """Return the role and the space of a name whose mark says what it is, and whether it is written."""
+    kind = path[-1].node.type
+    if kind in ("instance_variable", "class_variable"):
+        return "own", "@", role == "var"
+    if kind == "global_variable":
+        return "assign" if role == "var" else "use", "$", False
+    if kind == "constant" and role != "access":
+        return role, "const", is_write
+    if len(path) > 1 and path[-2].node.type == "variable_name" and role not in ("member", "access"):
+        return role, "$", is_write
+    return role, space, is_write
+
+
+def _in_language(parsed: ParsedText, path: Path, at: int, role: str, start: int) -> str:
+    """Return a role as it is where a table of contexts does not suffice."""
+    language, leaf, node = parsed.language, path[-1].node, path[at].node
+    parent = path[-2].node if len(path) > 1 else leaf
+    if role == "var" and node.type == "case_pattern" and parent.child_count > 1:
+        return "use"  # a dotted name in a pattern of Python
+    if language == "rust":
+        return _in_rust(parsed, parent, node, role, start)
+    if language == "lua" and role == "key" and parsed.text[:start].rstrip().endswith(b"["):
+        return "use"
+    if language == "lua" and role == "assign" and node.children[0].type == "local":
+        return "outer"
+    if language == "csharp" and parent.type == "anonymous_object_creation_expression":
+        is_key = parsed.text[leaf.end_byte : leaf.end_byte + 40].lstrip().startswith(b"=")
+        return "key" if is_key else "use"
+    return role
+
+
+def _in_rust(parsed: ParsedText, parent: Node, node: Node, role: str, start: int) -> str:
+    if role == "def" or role == "let":
+        is_constant = parsed.text[start : start + 1].isupper() and node.type in _RUST_PATTERNS
+        return "use" if is_constant else role
+    if role == "use" and parent.type == "token_tree":
+        before, after = parsed.text[max(0, start - 2) : start], parsed.text[start:].lstrip(b"_")
+        is_key = re.match(rb"\w+\s*:(?!:)", after[:80]) is not None
+        return "key" if before.endswith((b".", b"::")) or is_key else "use"
+    return role
+
+
+def _scopes(table: RoleTable, path: Path, last: int) -> list[Scope]:
+    """Return the scopes around a node, the outermost first, the one at the place `last` of its way included."""
+    scopes = [Scope("file", path[0].node)]
+    for at in range(1, last + 1):
+        node, field = path[at]
+        parent = path[at - 1].node
+        if _is_outside(table, parent, node, field) and len(scopes) > 1:
+            scopes.pop()
+        if node.type in table.setting("receiver") and (found := _receiver_class(node)):
+            scopes.append(Scope("class", node, *found))
+        kind = table.scopes.get(node.type)
+        if kind is not None:
+            name = _class_name(node) if kind in ("class", "enum") else ""
+            scopes.append(Scope(kind, node, name))
+    if last + 1 < len(path) and _is_outside(table, path[last].node, *path[last + 1]) and len(scopes) > 1:
+        scopes.pop()
+    return scopes
+
+
+def _is_outside(table: RoleTable, parent: Node, node: Node, field: str | None) -> bool:
+    outside = table.setting("outside")
+    if f"{parent.type}.{field}" not in outside and f"{parent.type}>{node.type}" not in outside:
+        return False
+    if parent.type != "for_in_clause":
+        return True
+    around = parent.parent  # of several clauses of a comprehension, the first is read outside
+    clauses = [it for it in around.children if it.type == "for_in_clause"] if around is not None else []
+    return clauses[:1] == [parent]
+
+
+def _class_name(node: Node) -> str:
+    named = node.child_by_field_name("name")
+    if named is None:
+        named = node.child_by_field_name("type") if node.type == "impl_item" else None
+    found = re.findall(r"\w+", text_of(named).partition("<")[0]) if named is not None else []
+    return found[-1] if found else f"#{node.id}"
+
+
+def _receiver_class(node: Node) -> tuple[str, str] | None:
+    """Return the class that a function outside of it belongs to, and the name of its own object."""
+    receiver = node.child_by_field_name("receiver")
+    if receiver is not None:
+        words = re.findall(r"\w+", text_of(receiver).partition("[")[0])
+        return (words[-1], words[0] if len(words) > 1 else "") if words else None
+    name = node.child_by_field_name("name")
+    if name is not None:
+        indexed = _INDEXED.fullmatch(text_of(name))
+        return (indexed[1], "self") if indexed else None
+    declarator = node.child_by_field_name("declarator")
+    text = text_of(declarator)[:_MAX_HEAD_BYTES].partition("(")[0] if declarator is not None else ""
+    qualified = _QUALIFIED.search(text)
+    return (qualified[1], "this") if qualified else None
+
+
+def _shorthands(parsed: ParsedText, table: RoleTable, path: Path, one: Occurrence) -> Iterator[Occurrence]:
+    """Yield an occurrence, with the form that keeps the key of a short property."""
+    leaf, parent, name = one.node, path[-2].node if len(path) > 1 else one.node, text_of(one.node)
+    if leaf.type.startswith("shorthand_"):
+        one = replace(one, form=f"{name}: {{}}")
+    if parent.type == "shorthand_field_initializer" or leaf.type == "shorthand_field_identifier":
+        role, kind = _of_literal(table, path)
+        one = replace(one, role="use" if one.role == "shorthand" else one.role, form=f"{name}: {{}}")
+        yield replace(one, role=role, receiver=kind, form=f"{{}}: {name}", scopes=tuple(_scopes(table, path, len(path) - 2)))
+    elif one.role == "shorthand":
+        one = replace(one, role="use", start=parent.start_byte, end=parent.end_byte, form=f"{name}: {{}}")
+    elif parent.type == "anonymous_object_creation_expression" and one.role == "use":
+        is_value = parsed.text[: leaf.start_byte].rstrip().endswith(b"=")
+        one = one if is_value else replace(one, form=f"{name} = {{}}")
+    yield one
