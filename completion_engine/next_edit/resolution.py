@@ -114,7 +114,7 @@ class Resolver:
                 return found
             is_outside = False
             passed_function = passed_function or scope.kind in ("function", "block")
-            is_local = one.space in ("", "$")
+            is_local = one.space == ("" if self._parsed.language == "ruby" else "$")
             if scope.kind == "module" or (is_local and scope.node.type in self._table.setting("barrier")):
                 return self._as_method(one) or ("free", scope.node.id, one.space)
         return self._as_method(one) or ("free", one.space)

@@ -18,7 +18,6 @@ SIGILS = ("instance_variable", "class_variable", "global_variable", "private_pro
 _BINDING = frozenset({"outer", "def", "var", "let", "decl", "param", "tparam", "assign", "member", "import"})
 _HOMES = ("file", "function", "class", "module", "enum")
 _MAX_HEAD_BYTES = 400
-_BODIES = ("body", "block", "list")
 _QUALIFIED = re.compile(r"(\w+)\s*(?:<[^()]*>)?\s*::\s*~?\w+\s*$")
 _INDEXED = re.compile(r"(.+)[.:]\w+")
 _PROMOTIONS = ("accessibility_modifier", "readonly", "override_modifier", "visibility_modifier")
@@ -47,7 +46,7 @@ class Scope:
     @property
     def bases(self) -> frozenset[str]:
         """The names in the head of a class, which may be those of classes that it extends."""
-        body = next((it for it in self.node.children if it.type.endswith(_BODIES)), None)
+        body = self.node.child_by_field_name("body")
         end = self.node.end_byte if body is None else body.start_byte
         head = (self.node.text or b"")[: min(_MAX_HEAD_BYTES, end - self.node.start_byte)]
         return frozenset(re.findall(r"\w+", head.decode("utf-8", "replace"))) - {self.class_name}
@@ -233,7 +232,7 @@ def _in_language(parsed: ParsedText, path: Path, at: int, role: str, start: int)
     if role == "var" and node.type == "case_pattern" and parent.child_count > 1:
         return "use"  # a dotted name in a pattern of Python
     if language == "rust":
-        return _in_rust(parsed, parent, node, role, start)
+        return _in_rust(parsed, path, node, role, start)
     if language == "lua" and role == "key" and parsed.text[:start].rstrip().endswith(b"["):
         return "use"
     if language == "lua" and role == "assign" and node.children[0].type == "local":
@@ -244,14 +243,20 @@ def _in_language(parsed: ParsedText, path: Path, at: int, role: str, start: int)
     return role
 
 
-def _in_rust(parsed: ParsedText, parent: Node, node: Node, role: str, start: int) -> str:
-    if role == "def" or role == "let":
+def _in_rust(parsed: ParsedText, path: Path, node: Node, role: str, start: int) -> str:
+    leaf, parent = path[-1].node, path[-2].node
+    if role in ("def", "let"):
         is_constant = parsed.text[start : start + 1].isupper() and node.type in _RUST_PATTERNS
         return "use" if is_constant else role
+    if leaf.type == "string_content":
+        name = re.match(rb"\w*", parsed.text[start:])
+        is_argument = name and re.search(rb",\s*" + name[0] + rb"\s*=[^=]", path[-3].node.text or b"")
+        return "key" if is_argument else "use"
     if role == "use" and parent.type == "token_tree":
-        before, after = parsed.text[max(0, start - 2) : start], parsed.text[start:].lstrip(b"_")
-        is_key = re.match(rb"\w+\s*:(?!:)", after[:80]) is not None
-        return "key" if before.endswith((b".", b"::")) or is_key else "use"
+        before, after = parsed.text[max(0, start - 40) : start].rstrip(), parsed.text[leaf.end_byte :][:40].lstrip()
+        is_argument = before.endswith(b",") and re.match(rb"=[^=]", after)
+        is_key = re.match(rb":[^:]", after)
+        return "key" if before.endswith((b".", b"::")) or is_key or is_argument else "use"
     return role
 
 
