@@ -39,11 +39,11 @@ class RenamedExport:
 
 
 def renamed_exports(
-    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]
+    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk], *, is_invoked: bool = False
 ) -> Iterator[RenamedExport]:
     """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
     module = module_of(document.path, document.language)
-    for rename in renames_of(document, hunks) if module else ():
+    for rename in renames_of(document, hunks, is_invoked=is_invoked) if module else ():
         if renamed_thing(parsed, rename).is_export:
             yield RenamedExport(module, rename)
 

@@ -18,7 +18,7 @@ from completion_engine.next_edit.occurrences import definitions_of, occurrences_
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Key, Resolver
 from completion_engine.next_edit.role_reading import Occurrence
-from completion_engine.next_edit.substitutions import changed_cores, is_name, looks_unfinished
+from completion_engine.next_edit.substitutions import changed_cores, is_name, is_unfinished
 
 _MAX_RENAMES = 4  # the latest ones
 _CONSTRUCTORS = ("__init__", "__construct")
@@ -85,6 +85,7 @@ class RenamedThing:
     definition: Occurrence | None = None
     uses: tuple[Occurrence, ...] = ()
     others: tuple[Occurrence, ...] = ()
+    is_member: bool = False
 
     @property
     def is_export(self) -> bool:
@@ -132,10 +133,12 @@ def renames_of(
     recent = tuple(hunk for hunk in hunks if hunk.document == document.document)
     for (old, new), found in exchanges.items():
         own = tuple(hunk for hunk in found if hunk.document == document.document)
-        is_unfinished = not is_invoked and len(found) == 1 and looks_unfinished(old, new)
+        # A beginning of the old name is probably a name that is being deleted.
+        is_partial = old.startswith(new) or is_unfinished(old, new)
+        is_open = is_partial and not is_invoked and len(found) == 1
         if own:
             is_back = (old, new) in given_back
-            renames.append(Rename(old, new, own, len(found), recent, is_unfinished, is_back))
+            renames.append(Rename(old, new, own, len(found), recent, is_open, is_back))
     return renames[:_MAX_RENAMES]
 
 
@@ -162,7 +165,9 @@ def renamed_thing(parsed: ParsedText, rename: Rename) -> RenamedThing:
     if len(things) > 1:
         others = []  # the user renames several things alike
     is_open = _is_open(rename, definition, uses) or any(map(resolver.overrides, things))
-    return RenamedThing(Outcome.OPEN if is_open else Outcome.FOLLOWED, definition, tuple(uses), tuple(others))
+    outcome = Outcome.OPEN if is_open else Outcome.FOLLOWED
+    is_member = any(key[0] == "member" for key in things)
+    return RenamedThing(outcome, definition, tuple(uses), tuple(others), is_member)
 
 
 def _is_other(key: Key | None, things: set[Key]) -> bool:

@@ -86,6 +86,14 @@ def inserted_spans(hunk: Hunk) -> list[tuple[int, int]]:
     ]
 
 
+def exchanged_at(edit: LineEdit) -> list[tuple[tuple[str, str], int]]:
+    """Return the names that an edit exchanges, each with its place in bytes of UTF-8 of the old text."""
+    old, new, blocks = _compared(edit)
+    ends = [0, *accumulate(len(token.encode("utf-8", "replace")) for token in old)]
+    found = [(block.texts(old, new), ends[block.first]) for block in blocks]
+    return [(names, at) for names, at in found if all(map(is_name, names))]
+
+
 def exchanged_names(edit: LineEdit) -> frozenset[tuple[str, str]]:
     """Return the names that an edit exchanges, (old, new); empty if it changes anything else."""
     old, new = tokens_of("\n".join(edit.old)), tokens_of("\n".join(edit.new))
@@ -104,9 +112,9 @@ def is_name(token: str) -> bool:
     return _NAME.fullmatch(token) is not None
 
 
-def looks_unfinished(old: str, new: str) -> bool:
-    """Return whether a name looks as one does while it is deleted, or before its last word is typed."""
-    return old.startswith(new) or (new.endswith("_") and not old.endswith("_"))
+def is_unfinished(old: str, new: str) -> bool:
+    """Return whether a name looks as one does before its last word is typed."""
+    return is_name(new) and new.endswith("_") and not old.endswith("_")
 
 
 def _compared(hunk: Hunk | LineEdit) -> tuple[Tokens, Tokens, list[_Block]]:
