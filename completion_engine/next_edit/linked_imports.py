@@ -44,7 +44,7 @@ def renamed_exports(
     """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
     module = module_of(document.path, document.language)
     for rename in renames_of(document, hunks, is_invoked=is_invoked) if module else ():
-        if renamed_thing(parsed, rename).is_export:
+        if renamed_thing(document, parsed, rename).is_export:
             yield RenamedExport(module, rename)
 
 

@@ -6,21 +6,30 @@ names mean what they meant. Such an edit needs no model. Bounded in time and tex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 
 from tree_sitter import Node
 
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
+from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Key, Resolver
 from completion_engine.next_edit.role_reading import Occurrence
-from completion_engine.next_edit.substitutions import changed_cores, is_name, is_unfinished
+from completion_engine.next_edit.substitutions import (
+    changed_cores,
+    exchanged_at,
+    exchanged_names,
+    is_name,
+    is_unfinished,
+    written_spans,
+)
 
 _MAX_RENAMES = 4  # the latest ones
+_LOCALS = ("def", "decl")
 _CONSTRUCTORS = ("__init__", "__construct")
 
 
@@ -51,21 +60,22 @@ class Rename:
     is_unfinished: bool = False
     gives_back: bool = False
 
-    def holds(self, one: Occurrence) -> bool:
-        """Return whether a name stands in one of the hunks, which changed nothing but the name."""
-        row, _ = one.position
-        return any(hunk.first_line <= row < hunk.end_line and self._is_all_of(hunk) for hunk in self.hunks)
+    def places(self, document: EditDocument) -> frozenset[int]:
+        """Return where the new name stands in hunks that changed nothing but names, in bytes of the document."""
+        starts = _line_starts(document)
+        return frozenset(
+            starts[hunk.first_line] + at
+            for hunk in self.hunks
+            if (self.old, self.new) in exchanged_names(hunk)
+            for names, _, at in exchanged_at(hunk)
+            if names == (self.old, self.new)
+        )
 
-    def accounts_for(self, one: Occurrence) -> bool:
-        """Return whether a use of the new name may be there because of the rename: its line was just written,
-        or the name was this thing's before.
-        """
-        row, _ = one.position
-        return self.gives_back or any(hunk.first_line <= row < hunk.end_line for hunk in self.recent)
-
-    def _is_all_of(self, hunk: Hunk) -> bool:
-        name = re.compile(rf"\b{re.escape(self.new)}\b")
-        return tuple(name.sub(self.old, line) for line in hunk.new) == hunk.old
+    def written(self, document: EditDocument) -> list[tuple[int, int]]:
+        """Return the spans that the user just wrote, in bytes of the document."""
+        starts = _line_starts(document)
+        found = [(starts[hunk.first_line], span) for hunk in self.recent for span in written_spans(hunk)]
+        return [(at + first, at + end) for at, (first, end) in found]
 
 
 class Outcome(Enum):
@@ -100,7 +110,7 @@ def linked_edits(
 ) -> Iterator[LinkedEdit]:
     """Yield the edits of lines whose uses are linked to a definition that recent hunks renamed."""
     for rename in renames_of(document, hunks, is_invoked=is_invoked):
-        thing = renamed_thing(parsed, rename)
+        thing = renamed_thing(document, parsed, rename)
         if thing.outcome is Outcome.FOLLOWED:
             yield from edits_at(document, thing.uses, rename)
 
@@ -124,7 +134,7 @@ def renames_of(
     exchanges: dict[tuple[str, str], dict[Hunk, None]] = {}
     given_back: set[tuple[str, str]] = set()
     for hunk in reversed(hunks):
-        for old, new in changed_cores(hunk):
+        for old, new in sorted(exchanged_names(hunk)) or changed_cores(hunk):
             if (new, old) in exchanges:
                 given_back.add((new, old))
             elif is_name(old) and is_name(new):
@@ -142,12 +152,13 @@ def renames_of(
     return renames[:_MAX_RENAMES]
 
 
-def renamed_thing(parsed: ParsedText, rename: Rename) -> RenamedThing:
+def renamed_thing(document: EditDocument, parsed: ParsedText, rename: Rename) -> RenamedThing:
     """Return what hunks renamed, its uses, and whether they follow."""
     old, new = occurrences_of(parsed, rename.old), occurrences_of(parsed, rename.new)
     if old is None or new is None:
         return RenamedThing()
-    renamed = [one for one in new if rename.holds(one)]
+    places = rename.places(document)
+    renamed = [one for one in new if one.start in places]
     before = [*renamed, *old]
     resolver = Resolver(parsed, before)
     keys = resolver.keys(before)
@@ -160,7 +171,7 @@ def renamed_thing(parsed: ParsedText, rename: Rename) -> RenamedThing:
     uses += _named_arguments(parsed, definition, old)
     others = [one for one, key in of_old if one not in uses and _is_other(key, things)]
     moved = [(one, key) for one, key in zip(before, keys, strict=True) if key in things and key is not None]
-    if rename.is_unfinished or _is_taken(parsed, rename, moved, [one for one in new if one not in renamed]):
+    if rename.is_unfinished or _is_taken(document, parsed, rename, moved, [one for one in new if one not in renamed]):
         return RenamedThing(Outcome.REFUSED, definition, (), tuple(old))
     if len(things) > 1:
         others = []  # the user renames several things alike
@@ -207,7 +218,12 @@ def _declares(one: Occurrence, other: Occurrence) -> bool:
     return is_outside or {one.role, other.role} == {"decl", "outer"}
 
 
+def _line_starts(document: EditDocument) -> list[int]:
+    return [0, *accumulate(len(line.encode("utf-8", "replace")) + 1 for line in document.lines)]
+
+
 def _is_taken(
+    document: EditDocument,
     parsed: ParsedText,
     rename: Rename,
     moved: Sequence[tuple[Occurrence, Key]],
@@ -224,12 +240,28 @@ def _is_taken(
     is_split = any(groups[key] != now for (_, key), now in zip(moved, now_moved, strict=True))
     if is_split or len(set(groups.values())) < len(groups):
         return True
+    if TABLES[parsed.language].setting("nested") and _nests(there, [one for one, _ in moved]):
+        return True
     taken = set(now_moved)
+    written = rename.written(document)
     for one, was, now in zip(there, were, resolver.keys(there), strict=True):
-        if now in taken and (one.is_definition or not rename.accounts_for(one)):
+        # A use may be there because of the rename.
+        is_known = rename.gives_back or any(first <= one.start < end for first, end in written)
+        if now in taken and (one.is_definition or not is_known):
             return True
         if now not in taken and was != now:
             return True
+    return False
+
+
+def _nests(there: Sequence[Occurrence], moved: Sequence[Occurrence]) -> bool:
+    """Return whether a local variable is declared within the reach of another one, which some languages forbid."""
+    for one in (it for it in there if it.role in _LOCALS):
+        for other in (it for it in moved if it.role in _LOCALS):
+            first, second = sorted((one, other), key=lambda it: it.start)
+            between = second.scopes[second.scopes.index(first.home) :] if first.home in second.scopes else ()
+            if between and first.home.kind != "file" and not any(it.is_class for it in between):
+                return True
     return False
 
 

@@ -127,6 +127,7 @@ block: block for_statement enhanced_for_statement try_with_resources_statement c
 block: switch_block_statement_group switch_rule
 class: class_declaration interface_declaration enum_declaration record_declaration object_creation_expression
 class: annotation_type_declaration
+nested: unique
 implicit: all
 outside: object_creation_expression.arguments object_creation_expression.type enhanced_for_statement.value
 outer: class_declaration.name interface_declaration.name enum_declaration.name record_declaration.name
@@ -190,6 +191,7 @@ function: anonymous_method_expression indexer_declaration operator_declaration d
 block: block for_statement foreach_statement using_statement catch_clause switch_section query_expression
 class: class_declaration struct_declaration interface_declaration record_declaration
 enum: enum_declaration
+nested: unique
 implicit: all
 outside: foreach_statement.right
 outer: class_declaration.name struct_declaration.name interface_declaration.name record_declaration.name
@@ -284,7 +286,7 @@ class RoleTable:
 
 
 _SCOPES = ("function", "block", "class", "enum", "module", "signature")
-_SETTINGS = ("outside", "receiver", "literal", "implicit", "ordered", "barrier")
+_SETTINGS = ("nested", "outside", "receiver", "literal", "implicit", "ordered", "barrier")
 
 
 def _table(text: str) -> RoleTable:

@@ -43,7 +43,7 @@ class Refusals:
         self._calls += changed_calls(document, parsed, request.hunks)
         rename: Rename
         for rename in renames_of(document, request.hunks, is_invoked=request.is_invoked):
-            thing = renamed_thing(parsed, rename)
+            thing = renamed_thing(document, parsed, rename)
             if thing.outcome is not Outcome.UNKNOWN:
                 self._things.setdefault((rename.old, rename.new), []).append((document.document, thing))
 
@@ -66,7 +66,7 @@ class Refusals:
 
     def _renames_another_thing(self, document: EditDocument, parsed: ParsedText, edit: LineEdit) -> bool:
         offset = sum(len(line.encode("utf-8", "replace")) + 1 for line in document.lines[: edit.first_line])
-        for names, start in exchanged_at(edit):
+        for names, start, _ in exchanged_at(edit):
             for where, thing in self._things.get(names, ()):
                 is_own = where == document.document
                 refused = thing.others if is_own else _own_names(parsed, names[0], thing)

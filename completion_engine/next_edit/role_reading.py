@@ -125,10 +125,12 @@ def read_occurrences(
         scopes = scopes[:-1]
     if role == "member" and receiver:
         scopes.append(Scope("class", parent, receiver))
-    if role in ("outer", "decl", "member") and scopes and scopes[-1].class_name == text_of(leaf):
-        role = "use"  # a constructor
-        scopes = scopes[:-1]
+    is_of_class = role in ("outer", "decl", "member") and scopes and scopes[-1].class_name == text_of(leaf)
+    if is_of_class and parsed.language == "cpp":
+        role, scopes = "use", scopes[:-1]  # a constructor
     visible_from = {"let": path[at].node.end_byte, "decl": end}.get(role, 0)
+    if role == "outer" and table.setting("ordered"):
+        visible_from = start
     is_promoted = role == "def" and any(
         it.type in _PROMOTIONS for step in path[-3:-1] for it in step.node.children[:3]
     )
@@ -271,7 +273,8 @@ def _scopes(table: RoleTable, path: Path, last: int) -> list[Scope]:
         if node.type in table.setting("receiver") and (found := _receiver_class(node)):
             scopes.append(Scope("class", node, *found))
         kind = table.scopes.get(node.type)
-        if kind is not None:
+        is_same = kind == "block" and field == "body" and scopes[-1].node == parent and scopes[-1].kind != "class"
+        if kind is not None and not is_same:
             name = _class_name(node) if kind in ("class", "enum") else ""
             scopes.append(Scope(kind, node, name))
     if last + 1 < len(path) and _is_outside(table, path[last].node, *path[last + 1]) and len(scopes) > 1:
