@@ -169,7 +169,7 @@ def renamed_thing(document: EditDocument, parsed: ParsedText, rename: Rename) ->
     of_old = list(zip(old, keys[len(renamed) :], strict=True))
     uses = [one for one, key in of_old if key in things]
     uses += _named_arguments(parsed, definition, old)
-    others = [one for one, key in of_old if one not in uses and _is_other(key, things)]
+    others = [one for one, key in of_old if one not in uses and _is_other(one, key, things)]
     moved = [(one, key) for one, key in zip(before, keys, strict=True) if key in things and key is not None]
     if rename.is_unfinished or _is_taken(document, parsed, rename, moved, [one for one in new if one not in renamed]):
         return RenamedThing(Outcome.REFUSED, definition, (), tuple(old))
@@ -181,9 +181,13 @@ def renamed_thing(document: EditDocument, parsed: ParsedText, rename: Rename) ->
     return RenamedThing(outcome, definition, tuple(uses), tuple(others), is_member)
 
 
-def _is_other(key: Key | None, things: set[Key]) -> bool:
-    """Return whether a name means another thing; one after an unknown receiver may be any member."""
-    return key is not None or not any(it[0] == "member" for it in things)
+def _is_other(one: Occurrence, key: Key | None, things: set[Key]) -> bool:
+    """Return whether a name means another thing; one after an unknown receiver may be any member, and one of an
+    argument may be a member of the class that is made.
+    """
+    classes = [it[1] for it in things if it[0] == "member"]
+    is_possible = one.role == "access" or (one.role == "keyword" and one.receiver in classes)
+    return key is not None or not (classes and is_possible)
 
 
 def _named_arguments(

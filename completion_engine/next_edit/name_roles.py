@@ -161,8 +161,7 @@ param: parameter_declaration.declarator preproc_params
 up: pointer_declarator.declarator array_declarator.declarator parenthesized_declarator
 up: function_declarator.declarator init_declarator.declarator attributed_declarator
 member: field_declaration.declarator
-access: field_expression.field
-key: field_designator
+access: field_expression.field field_designator
 label: labeled_statement.label
 goto: goto_statement.label
 """

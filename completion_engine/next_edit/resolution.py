@@ -25,7 +25,7 @@ class Resolver:
         self._parsed, self._table = parsed, TABLES[parsed.language]
         self._implicit = bool(self._table.setting("implicit"))
         self._members: set[tuple[str, str]] = set()  # class and space
-        self._bound: dict[tuple[int, str], list[tuple[int, Key]]] = {}
+        self._bound: dict[tuple[int, str], list[tuple[int, bool, Key]]] = {}
         self._outside: dict[int, str] = {  # functions that bind the name outside
             _home(one.scopes).node.id: one.role
             for one in occurrences
@@ -60,7 +60,8 @@ class Resolver:
             self._members.add((home.class_name, one.space))
             return
         key = self._key_in(home, one)
-        self._bound.setdefault((home.node.id, one.space), []).append((self._from(home, one), key))
+        bound = (self._from(home, one), _is_variable(one), key)
+        self._bound.setdefault((home.node.id, one.space), []).append(bound)
         if one.is_also_member and (around := self._class_around(one)):
             self._members.add((around, ""))
             self._same[key] = ("member", around, "")
@@ -70,7 +71,7 @@ class Resolver:
         return one.visible_from if is_ordered else 0
 
     def _key_in(self, home: Scope, one: Occurrence) -> Key:
-        is_new = one.role in ("let", "decl") and self._parsed.language in _SHADOWING
+        is_new = one.visible_from > 0 and self._parsed.language in _SHADOWING
         return ("bound", home.node.id, one.space, one.start if is_new else 0)
 
     def _home_of(self, one: Occurrence) -> Scope:
@@ -128,12 +129,13 @@ class Resolver:
             if name:
                 return ("member", name, "method")
         found = self._bound.get((one.scopes[0].node.id, "method"))
-        return found[0][1] if found else None
+        return found[0][-1] if found else None
 
     def _bound_at(self, scope: Scope, one: Occurrence) -> Key | None:
         bound = self._bound.get((scope.node.id, one.space), ())
-        visible = [it for it in bound if it[0] <= one.start]
-        return max(visible)[1] if visible else None
+        is_type = one.node.type == "type_identifier"
+        visible = [(at, key) for at, is_variable, key in bound if at <= one.start and not (is_type and is_variable)]
+        return max(visible, key=lambda it: it[0])[1] if visible else None
 
     def _member_at(self, scope: Scope, one: Occurrence, *, passed_function: bool) -> Key | None:
         """Return the member that a name without a receiver means in a class."""
@@ -186,6 +188,11 @@ def _bases(parsed: ParsedText, name: str) -> frozenset[str]:
         parsed.found[key] = [frozenset().union(*(Scope("class", it, name).bases for it in classes))]
     (bases,) = parsed.found[key] or (frozenset(),)
     return frozenset(bases)
+
+
+def _is_variable(one: Occurrence) -> bool:
+    """Return whether a definition binds a variable, which the name of a type never means."""
+    return one.node.type != "type_identifier" and one.role in ("def", "let", "decl", "param", "var")
 
 
 def _home(scopes: Sequence[Scope]) -> Scope:
