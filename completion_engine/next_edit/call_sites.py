@@ -26,7 +26,7 @@ from completion_engine.next_edit.linked_names import LinkedEdit, import_around
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Resolver
-from completion_engine.next_edit.role_reading import Occurrence
+from completion_engine.next_edit.scoped_names import Occurrence
 from completion_engine.next_edit.visible_names import free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
@@ -135,7 +135,9 @@ def _argument(added: Added, parsed: ParsedText, hunk: Hunk) -> Iterator[AddedArg
     yield AddedArgument(_callee(parsed, added.holder), text, keyword, added.index, num_before, bound, hunk)
 
 
-def misplaces_argument(document: EditDocument, parsed: ParsedText, edit: LineEdit, changed: ChangedCalls) -> bool:
+def misplaces_argument(
+    document: EditDocument, parsed: ParsedText, edit: LineEdit, changed: ChangedCalls
+) -> bool:
     """Return whether an edit, which made a text, adds an argument to a call of something else than the
     definition of this name that got a parameter.
     """
@@ -144,7 +146,11 @@ def misplaces_argument(document: EditDocument, parsed: ParsedText, edit: LineEdi
     made = Hunk(edit.document, edit.first_line, edit.old, edit.new)
     holders = [added.holder for added in added_items(parsed, made) if not added.is_parameter]
     for signature, argument in changed.pairs if holders else ():
-        meant = {holder.id for it in _names(document, parsed, signature, argument) if (holder := arguments_after(it.node))}
+        meant = {
+            holder.id
+            for it in _names(document, parsed, signature, argument)
+            if (holder := arguments_after(it.node))
+        }
         for holder in holders:
             if _last_name(_callee(parsed, holder)) == signature.name and holder.id not in meant:
                 return True
@@ -174,9 +180,7 @@ def _names(
             yield one
 
 
-def _imported(
-    parsed: ParsedText, found: Sequence[Occurrence], signature: Signature
-) -> Iterator[Occurrence]:
+def _imported(parsed: ParsedText, found: Sequence[Occurrence], signature: Signature) -> Iterator[Occurrence]:
     """Yield the names that mean a definition which a document imports, or whose module it imports."""
     bindings = [one for one in found if one.is_definition]
     module, name = signature.module, signature.name

@@ -18,7 +18,7 @@ from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Key, Resolver
-from completion_engine.next_edit.role_reading import Occurrence
+from completion_engine.next_edit.scoped_names import Occurrence
 from completion_engine.next_edit.substitutions import (
     changed_cores,
     exchanged_at,
@@ -101,7 +101,9 @@ class RenamedThing:
     def is_export(self) -> bool:
         """Whether other files may import the definition."""
         one = self.definition
-        is_outside = one is not None and len(one.scopes) == 1 and one.role not in ("import", "access", "label")
+        is_outside = (
+            one is not None and len(one.scopes) == 1 and one.role not in ("import", "access", "label")
+        )
         return self.outcome is Outcome.FOLLOWED and is_outside
 
 
@@ -120,16 +122,16 @@ def edits_at(document: EditDocument, found: Iterable[Occurrence], rename: Rename
     by_line: dict[int, list[tuple[int, int, str]]] = {}
     for one in found:
         row, column = one.position
-        by_line.setdefault(row, []).append((column, column + one.end - one.start, one.form.format(rename.new)))
+        by_line.setdefault(row, []).append(
+            (column, column + one.end - one.start, one.form.format(rename.new))
+        )
     for row, spans in by_line.items():
         old = document.lines[row]
         edit = LineEdit(document.document, row, (old,), (with_spans(old, spans),))
         yield LinkedEdit(edit, rename.hunks[0], rename.num_hunks)
 
 
-def renames_of(
-    document: EditDocument, hunks: Sequence[Hunk], *, is_invoked: bool = False
-) -> list[Rename]:
+def renames_of(document: EditDocument, hunks: Sequence[Hunk], *, is_invoked: bool = False) -> list[Rename]:
     """Return the names that hunks of a document replaced, the latest first, without those taken back."""
     exchanges: dict[tuple[str, str], dict[Hunk, None]] = {}
     given_back: set[tuple[str, str]] = set()
@@ -171,7 +173,9 @@ def renamed_thing(document: EditDocument, parsed: ParsedText, rename: Rename) ->
     uses += _named_arguments(parsed, definition, old)
     others = [one for one, key in of_old if one not in uses and _is_other(one, key, things)]
     moved = [(one, key) for one, key in zip(before, keys, strict=True) if key in things and key is not None]
-    if rename.is_unfinished or _is_taken(document, parsed, rename, moved, [one for one in new if one not in renamed]):
+    if rename.is_unfinished or _is_taken(
+        document, parsed, rename, moved, [one for one in new if one not in renamed]
+    ):
         return RenamedThing(Outcome.REFUSED, definition, (), tuple(old))
     if len(things) > 1:
         others = []  # the user renames several things alike

@@ -93,9 +93,7 @@ def still_bound(
 ) -> frozenset[MovedName]:
     """Return the moved names whose old module is a document that binds them still."""
     return frozenset(
-        one
-        for one in moved
-        if leads_to(one.old, one, document.path) and definitions_of(parsed, one.name)
+        one for one in moved if leads_to(one.old, one, document.path) and definitions_of(parsed, one.name)
     )
 
 

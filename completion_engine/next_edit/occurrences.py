@@ -11,7 +11,8 @@ from tree_sitter import Node
 
 from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.parsing import ParsedText, PathStep
-from completion_engine.next_edit.role_reading import SIGILS, Occurrence, read_occurrences
+from completion_engine.next_edit.role_reading import SIGILS, read_occurrences
+from completion_engine.next_edit.scoped_names import Occurrence
 
 MAX_OCCURRENCES = 256
 _LEAVES = ("name", "constant", "hash_key_symbol", "label_name", "implicit_parameter")

@@ -20,7 +20,7 @@ from completion_engine.next_edit.parsing import (
     with_lines_around,
 )
 from completion_engine.next_edit.resolution import Resolver
-from completion_engine.next_edit.role_reading import PLAIN, Occurrence
+from completion_engine.next_edit.scoped_names import PLAIN, Occurrence
 from completion_engine.next_edit.substitutions import exchanged_at
 from completion_engine.next_edit.visible_names import misplaces_names
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import occurrences_of
 from completion_engine.next_edit.parsing import ParsedText
-from completion_engine.next_edit.role_reading import Occurrence, Scope
+from completion_engine.next_edit.scoped_names import Occurrence, Scope
 
 Key = tuple[Hashable, ...]
 OWN_RECEIVERS = frozenset({"self", "this", "cls", "Self", "$this", "static"})
@@ -27,9 +27,7 @@ class Resolver:
         self._members: set[tuple[str, str]] = set()  # class and space
         self._bound: dict[tuple[int, str], list[tuple[int, bool, Key]]] = {}
         self._outside: dict[int, str] = {  # functions that bind the name outside
-            _home(one.scopes).node.id: one.role
-            for one in occurrences
-            if one.role in ("global", "nonlocal")
+            _home(one.scopes).node.id: one.role for one in occurrences if one.role in ("global", "nonlocal")
         }
         self._same: dict[Key, Key] = {}
         for one in occurrences:
@@ -134,7 +132,9 @@ class Resolver:
     def _bound_at(self, scope: Scope, one: Occurrence) -> Key | None:
         bound = self._bound.get((scope.node.id, one.space), ())
         is_type = one.node.type == "type_identifier"
-        visible = [(at, key) for at, is_variable, key in bound if at <= one.start and not (is_type and is_variable)]
+        visible = [
+            (at, key) for at, is_variable, key in bound if at <= one.start and not (is_type and is_variable)
+        ]
         return max(visible, key=lambda it: it[0])[1] if visible else None
 
     def _member_at(self, scope: Scope, one: Occurrence, *, passed_function: bool) -> Key | None:

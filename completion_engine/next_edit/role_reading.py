@@ -6,101 +6,20 @@ Owns what a table cannot say. Bounded by the length of the way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from tree_sitter import Node
 
 from completion_engine.next_edit.name_roles import RoleTable
-from completion_engine.next_edit.parsing import ParsedText, PathStep, text_of
+from completion_engine.next_edit.parsing import ParsedText, text_of
+from completion_engine.next_edit.scope_reading import Path, scopes_around
+from completion_engine.next_edit.scoped_names import BINDING, Occurrence, Scope
 
 SIGILS = ("instance_variable", "class_variable", "global_variable", "private_property_identifier")
-_BINDING = frozenset({"outer", "def", "var", "let", "decl", "param", "tparam", "assign", "member", "import"})
-_HOMES = ("file", "function", "class", "module", "enum")
-_MAX_HEAD_BYTES = 400
-_QUALIFIED = re.compile(r"(\w+)\s*(?:<[^()]*>)?\s*::\s*~?\w+\s*$")
-_INDEXED = re.compile(r"(.+)[.:]\w+")
 _PROMOTIONS = ("accessibility_modifier", "readonly", "override_modifier", "visibility_modifier")
 _COLLECTIONS = ("map_type", "array_type", "slice_type", "implicit_length_array_type")
 _RUST_PATTERNS = ("match_pattern", "let_condition", "let_declaration", "for_expression")
-
-PLAIN = "{}"
-
-Path = Sequence[PathStep]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A node in which names count. A class has a name; `receiver` is what its own members are used with."""
-
-    kind: str
-    node: Node
-    class_name: str = ""
-    receiver: str = ""
-
-    @property
-    def is_class(self) -> bool:
-        """Whether names in it are members."""
-        return self.class_name != ""
-
-    @property
-    def bases(self) -> frozenset[str]:
-        """The names in the head of a class, which may be those of classes that it extends."""
-        body = self.node.child_by_field_name("body")
-        end = self.node.end_byte if body is None else body.start_byte
-        head = (self.node.text or b"")[: min(_MAX_HEAD_BYTES, end - self.node.start_byte)]
-        return frozenset(re.findall(r"\w+", head.decode("utf-8", "replace"))) - {self.class_name}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Occurrence:
-    """A name from byte `start` to `end`. `scopes` are those around it; of a definition, around its node.
-
-    A definition counts from `visible_from` on. `receiver` is the text before a member, the type of the literal
-    that a key belongs to, or the callee of a named argument. `form` is the text that a new name is put into.
-    """
-
-    node: Node
-    start: int
-    end: int
-    role: str
-    space: str
-    scopes: tuple[Scope, ...]
-    visible_from: int = 0
-    receiver: str = ""
-    is_write: bool = False
-    is_also_member: bool = False
-    form: str = PLAIN
-
-    @property
-    def is_definition(self) -> bool:
-        """Whether the name is bound here."""
-        return self.role in _BINDING or self.role == "label" or self.is_write
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The line and the byte in it, counted from 0."""
-        row, column = self.node.start_point
-        if self.start <= self.node.start_byte:
-            return row, column
-        before = (self.node.text or b"")[: self.start - self.node.start_byte]
-        is_below = b"\n" in before
-        return row + before.count(b"\n"), len(before) - before.rfind(b"\n") - 1 + (0 if is_below else column)
-
-    @property
-    def home(self) -> Scope:
-        """The scope that a definition binds its name in."""
-        if self.role == "var":
-            return next((it for it in reversed(self.scopes) if it.kind in _HOMES), self.scopes[0])
-        if self.role == "member":
-            return next((it for it in reversed(self.scopes) if it.is_class), self.scopes[0])
-        is_wide = self.role in ("param", "tparam")
-        return next((it for it in reversed(self.scopes) if is_wide or it.kind != "signature"), self.scopes[0])
-
-    @property
-    def is_free(self) -> bool:
-        """Whether something around it must bind the name."""
-        return self.role in ("use", "set", "assign", "var")
 
 
 def read_occurrences(
@@ -120,7 +39,7 @@ def read_occurrences(
         receiver = _callee(path)
     role, space, is_write = _with_sigil(path, role, space, is_write=is_write)
     role = _in_language(parsed, path, at, role, start)
-    scopes = _scopes(table, path, at if role in _BINDING else len(path) - 2)
+    scopes = scopes_around(table, path, at if role in BINDING else len(path) - 2)
     if role == "outer" and scopes and scopes[-1].node == path[at].node:
         scopes = scopes[:-1]
     if role == "member" and receiver:
@@ -181,7 +100,7 @@ def _accessed(table: RoleTable, path: Path, at: int) -> tuple[str, int, bool]:
     is_defined = above in ("outer", "decl") or path[higher].node.type == "function_declaration"
     if is_defined and above != "use":
         return "member", higher, False
-    return "access", at, above in _BINDING or above == "set"
+    return "access", at, above in BINDING or above == "set"
 
 
 def _receiver(parent: Node, leaf: Node) -> str:
@@ -206,7 +125,12 @@ def _callee(path: Path) -> str:
     """Return the last name of what a named argument is passed to."""
     for step in reversed(path[:-1]):
         callee = next(
-            (it for it in map(step.node.child_by_field_name, ("function", "method", "name")) if it is not None), None
+            (
+                it
+                for it in map(step.node.child_by_field_name, ("function", "method", "name"))
+                if it is not None
+            ),
+            None,
         )
         if callee is not None and step.node.child_by_field_name("arguments") is not None:
             return re.split(r"\W+", text_of(callee))[-1]
@@ -255,66 +179,14 @@ def _in_rust(parsed: ParsedText, path: Path, node: Node, role: str, start: int) 
         is_argument = name and re.search(rb",\s*" + name[0] + rb"\s*=[^=]", path[-3].node.text or b"")
         return "key" if is_argument else "use"
     if role == "use" and parent.type == "token_tree":
-        before, after = parsed.text[max(0, start - 40) : start].rstrip(), parsed.text[leaf.end_byte :][:40].lstrip()
+        before, after = (
+            parsed.text[max(0, start - 40) : start].rstrip(),
+            parsed.text[leaf.end_byte :][:40].lstrip(),
+        )
         is_argument = before.endswith(b",") and re.match(rb"=[^=]", after)
         is_key = re.match(rb":[^:]", after)
         return "key" if before.endswith((b".", b"::")) or is_key or is_argument else "use"
     return role
-
-
-def _scopes(table: RoleTable, path: Path, last: int) -> list[Scope]:
-    """Return the scopes around a node, the outermost first, the one at the place `last` of its way included."""
-    scopes = [Scope("file", path[0].node)]
-    for at in range(1, last + 1):
-        node, field = path[at]
-        parent = path[at - 1].node
-        if _is_outside(table, parent, node, field) and len(scopes) > 1:
-            scopes.pop()
-        if node.type in table.setting("receiver") and (found := _receiver_class(node)):
-            scopes.append(Scope("class", node, *found))
-        kind = table.scopes.get(node.type)
-        is_same = kind == "block" and field == "body" and scopes[-1].node == parent and scopes[-1].kind != "class"
-        if kind is not None and not is_same:
-            name = _class_name(node) if kind in ("class", "enum") else ""
-            scopes.append(Scope(kind, node, name))
-    if last + 1 < len(path) and _is_outside(table, path[last].node, *path[last + 1]) and len(scopes) > 1:
-        scopes.pop()
-    return scopes
-
-
-def _is_outside(table: RoleTable, parent: Node, node: Node, field: str | None) -> bool:
-    outside = table.setting("outside")
-    if f"{parent.type}.{field}" not in outside and f"{parent.type}>{node.type}" not in outside:
-        return False
-    if parent.type != "for_in_clause":
-        return True
-    around = parent.parent  # of several clauses of a comprehension, the first is read outside
-    clauses = [it for it in around.children if it.type == "for_in_clause"] if around is not None else []
-    return clauses[:1] == [parent]
-
-
-def _class_name(node: Node) -> str:
-    named = node.child_by_field_name("name")
-    if named is None:
-        named = node.child_by_field_name("type") if node.type == "impl_item" else None
-    found = re.findall(r"\w+", text_of(named).partition("<")[0]) if named is not None else []
-    return found[-1] if found else f"#{node.id}"
-
-
-def _receiver_class(node: Node) -> tuple[str, str] | None:
-    """Return the class that a function outside of it belongs to, and the name of its own object."""
-    receiver = node.child_by_field_name("receiver")
-    if receiver is not None:
-        words = re.findall(r"\w+", text_of(receiver).partition("[")[0])
-        return (words[-1], words[0] if len(words) > 1 else "") if words else None
-    name = node.child_by_field_name("name")
-    if name is not None:
-        indexed = _INDEXED.fullmatch(text_of(name))
-        return (indexed[1], "self") if indexed else None
-    declarator = node.child_by_field_name("declarator")
-    text = text_of(declarator)[:_MAX_HEAD_BYTES].partition("(")[0] if declarator is not None else ""
-    qualified = _QUALIFIED.search(text)
-    return (qualified[1], "this") if qualified else None
 
 
 def _shorthands(parsed: ParsedText, table: RoleTable, path: Path, one: Occurrence) -> Iterator[Occurrence]:
@@ -325,7 +197,13 @@ def _shorthands(parsed: ParsedText, table: RoleTable, path: Path, one: Occurrenc
     if parent.type == "shorthand_field_initializer" or leaf.type == "shorthand_field_identifier":
         role, kind = _of_literal(table, path)
         one = replace(one, role="use" if one.role == "shorthand" else one.role, form=f"{name}: {{}}")
-        yield replace(one, role=role, receiver=kind, form=f"{{}}: {name}", scopes=tuple(_scopes(table, path, len(path) - 2)))
+        yield replace(
+            one,
+            role=role,
+            receiver=kind,
+            form=f"{{}}: {name}",
+            scopes=tuple(scopes_around(table, path, len(path) - 2)),
+        )
     elif one.role == "shorthand":
         one = replace(one, role="use", start=parent.start_byte, end=parent.end_byte, form=f"{name}: {{}}")
     elif parent.type == "anonymous_object_creation_expression" and one.role == "use":

@@ -15,7 +15,7 @@ from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of
 from completion_engine.next_edit.resolution import Resolver
-from completion_engine.next_edit.role_reading import Occurrence
+from completion_engine.next_edit.scoped_names import Occurrence
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit

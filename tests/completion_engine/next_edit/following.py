@@ -33,7 +33,9 @@ class Rename:
 
 def renames() -> list[Rename]:
     """Return the cases of `renames.txt`."""
-    parts = re.split(r"^=== (.*)\n", Path(__file__).with_name("renames.txt").read_text("utf-8"), flags=re.M)[1:]
+    parts = re.split(r"^=== (.*)\n", Path(__file__).with_name("renames.txt").read_text("utf-8"), flags=re.M)[
+        1:
+    ]
     return [_case(head, body) for head, body in zip(parts[::2], parts[1::2], strict=True)]
 
 
@@ -52,7 +54,12 @@ def _case(head: str, body: str) -> Rename:
 
         return _MARK.sub(put, body)
 
-    texts = (text(False, False, False), text(True, False, False), text(True, True, False), text(True, True, True))
+    texts = (
+        text(False, False, False),
+        text(True, False, False),
+        text(True, True, False),
+        text(True, True, True),
+    )
     return Rename(language, title, (old, new), *texts)
 
 

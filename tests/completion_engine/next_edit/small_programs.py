@@ -133,7 +133,9 @@ class Generator:
 
     def _fill(self, scope: Scope, depth: int) -> None:
         for _ in range(self._random.randint(1, 4)):
-            kind = self._random.choice(["local", "local", "use", "use", "key", "assign", "block", "closure", "short"])
+            kind = self._random.choice(
+                ["local", "local", "use", "use", "key", "assign", "block", "closure", "short"]
+            )
             if kind == "local":
                 self._declare_line(scope, "local")
             elif kind == "block" and depth:
@@ -277,7 +279,9 @@ def _in_table(name: Name, tables: dict[tuple[int, str], symtable.SymbolTable]) -
         table = tables[(scope.line, "lambda" if scope.kind == "closure" else "")]
         if scope.kind == "file":
             is_bound = name.text in table.get_identifiers() and table.lookup(name.text).is_assigned()
-            return (id(scope), name.text) if is_bound or _is_defined(table, name.text) else ("free", name.text)
+            return (
+                (id(scope), name.text) if is_bound or _is_defined(table, name.text) else ("free", name.text)
+            )
         symbol = table.lookup(name.text) if is_first or name.text in table.get_identifiers() else None
         is_first = False
         if symbol is not None and symbol.is_local() and scope.kind != "class":
@@ -291,4 +295,6 @@ def _in_table(name: Name, tables: dict[tuple[int, str], symtable.SymbolTable]) -
 
 
 def _is_defined(table: symtable.SymbolTable, name: str) -> bool:
-    return name in table.get_identifiers() and (table.lookup(name).is_assigned() or table.lookup(name).is_namespace())
+    return name in table.get_identifiers() and (
+        table.lookup(name).is_assigned() or table.lookup(name).is_namespace()
+    )

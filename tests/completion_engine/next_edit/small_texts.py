@@ -32,7 +32,12 @@ _BRACES = {
 }
 _SCRIPT = Form(
     {**_BRACES, "global": "let {0} = {1};", "local": "let {0} = {1};", "closure": "use(({0}) => {1});"},
-    {"function": "function {0}({1}) {{", "method": "{0}({1}) {{", "class": "class {0} {{", "block": "if ({0}) {{"},
+    {
+        "function": "function {0}({1}) {{",
+        "method": "{0}({1}) {{",
+        "class": "class {0} {{",
+        "block": "if ({0}) {{",
+    },
 )
 FORMS = {
     "python": Form(

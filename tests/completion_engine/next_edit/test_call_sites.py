@@ -17,9 +17,7 @@ from completion_engine.target_model.language_model import LanguageModel
 Change = tuple[int, str]
 
 
-def changed_document(
-    text: str, changes: Sequence[Change], language: str
-) -> tuple[EditDocument, list[Hunk]]:
+def changed_document(text: str, changes: Sequence[Change], language: str) -> tuple[EditDocument, list[Hunk]]:
     lines, hunks = text.split("\n"), list[Hunk]()
     for line, new in changes:
         hunks.append(Hunk("a", line, (lines[line],), (new,)))
@@ -99,20 +97,25 @@ JAVA = """class A {
     other.send(text);
   }
 }"""
-JAVA_CHANGES = [(2, "  void send(String s, int n) { }"), (4, '    send(text, 1);')]
+JAVA_CHANGES = [(2, "  void send(String s, int n) { }"), (4, "    send(text, 1);")]
 PHP = JAVA.replace("this.", "$this->").replace("b.send", "$b->send").replace("other.send", "$other->send")
-PHP = f"<?php\n{PHP}".replace("  send", "  $this->send").replace("B b", "public $b").replace("A other, String text", "$other, $text").replace("(text", "($text")
+PHP = (
+    f"<?php\n{PHP}".replace("  send", "  $this->send")
+    .replace("B b", "public $b")
+    .replace("A other, String text", "$other, $text")
+    .replace("(text", "($text")
+)
 PHP = PHP.replace("void send(String s)", "function send($s)").replace("void f", "function f")
-PHP_CHANGES = [(3, "  function send($s, $n) { }"), (5, '    $this->send($text, 1);')]
+PHP_CHANGES = [(3, "  function send($s, $n) { }"), (5, "    $this->send($text, 1);")]
 OTHER_RECEIVERS = [
-    pytest.param("java", JAVA, JAVA_CHANGES, ['this.send(text, 1);'], id="Java"),
-    pytest.param("csharp", JAVA, JAVA_CHANGES, ['this.send(text, 1);'], id="C#"),
-    pytest.param("php", PHP, PHP_CHANGES, ['$this->send($text, 1);'], id="PHP"),
+    pytest.param("java", JAVA, JAVA_CHANGES, ["this.send(text, 1);"], id="Java"),
+    pytest.param("csharp", JAVA, JAVA_CHANGES, ["this.send(text, 1);"], id="C#"),
+    pytest.param("php", PHP, PHP_CHANGES, ["$this->send($text, 1);"], id="PHP"),
     pytest.param(
         "java",
         JAVA,
-        [JAVA_CHANGES[0], (5, '    b.send(text, 1);')],
-        ['send(text, 1);', 'this.send(text, 1);'],
+        [JAVA_CHANGES[0], (5, "    b.send(text, 1);")],
+        ["send(text, 1);", "this.send(text, 1);"],
         id="the receiver of the changed call",
     ),
     pytest.param(

@@ -73,7 +73,10 @@ LINKED = [
         id="an attribute",
     ),
     pytest.param(
-        "python", PYTHON_COMPREHENSION, {0: "a = [load(1) for load in fetch]"}, id="a comprehension's own name"
+        "python",
+        PYTHON_COMPREHENSION,
+        {0: "a = [load(1) for load in fetch]"},
+        id="a comprehension's own name",
     ),
     pytest.param("python", "for load in y:\n    fetch()\n", {1: "    load()"}, id="a loop"),
     pytest.param(

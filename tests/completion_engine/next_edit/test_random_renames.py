@@ -122,7 +122,9 @@ def _propose_all(request: EditRequest) -> EditAnswer | None:
 
 def _lines_that_may_be(case: Case) -> list[set[str]]:
     """Return the texts of each line that rename nothing but names of the thing, and members of unknown ones."""
-    free = [it for it in case.names if it in case.thing or (it.role == "other" and it.text == case.thing[0].text)]
+    free = [
+        it for it in case.names if it in case.thing or (it.role == "other" and it.text == case.thing[0].text)
+    ]
     texts = [case.before, case.renamed, case.whole, _written(case.language, case.program, free, case.new)]
     texts += [_written(case.language, case.program, [it], case.new) for it in free]
     lines = [set(at) for at in zip(*(text.split("\n") for text in texts), strict=True)]

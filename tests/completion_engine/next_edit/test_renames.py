@@ -47,7 +47,13 @@ def test_a_long_rename_is_followed_to_its_end() -> None:
     [("load_", False, False), ("load_", True, True), ("loa", False, False), ("load_json", False, True)],
 )
 def test_a_name_that_is_still_typed_waits_unless_the_user_asks(
-    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, *, typed: str, is_invoked: bool, is_proposed: bool
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    typed: str,
+    is_invoked: bool,
+    is_proposed: bool,
 ) -> None:
     monkeypatch.setattr(proposer_module, "probability", lambda _: 1.0)
     lines = (f"def {typed}(path):", "    return path", "load('a.json')")
