@@ -61,7 +61,7 @@ class Rename:
     gives_back: bool = False
 
     def places(self, document: EditDocument) -> frozenset[int]:
-        """Return where the new name stands in hunks that changed nothing but names, in bytes of the document."""
+        """Return the bytes where hunks that exchanged nothing but names put the new name."""
         starts = _line_starts(document)
         return frozenset(
             starts[hunk.first_line] + at
@@ -89,7 +89,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RenamedThing:
-    """What a rename means in a document: the definition, its uses of the old name, and names of other things."""
+    """A renamed definition, its uses that still have the old name, and names of other things."""
 
     outcome: Outcome = Outcome.UNKNOWN
     definition: Occurrence | None = None
@@ -186,8 +186,9 @@ def renamed_thing(document: EditDocument, parsed: ParsedText, rename: Rename) ->
 
 
 def _is_other(one: Occurrence, key: Key | None, things: set[Key]) -> bool:
-    """Return whether a name means another thing; one after an unknown receiver may be any member, and one of an
-    argument may be a member of the class that is made.
+    """Return whether a name means another thing.
+
+    After an unknown receiver it may be any member, and in a call of the class a member that is set.
     """
     classes = [it[1] for it in things if it[0] == "member"]
     is_possible = one.role == "access" or (one.role == "keyword" and one.receiver in classes)
@@ -263,7 +264,7 @@ def _is_taken(
 
 
 def _nests(there: Sequence[Occurrence], moved: Sequence[Occurrence]) -> bool:
-    """Return whether a local variable is declared within the reach of another one, which some languages forbid."""
+    """Return whether a local variable is declared where another one is visible, which is an error."""
     for one in (it for it in there if it.role in _LOCALS):
         for other in (it for it in moved if it.role in _LOCALS):
             first, second = sorted((one, other), key=lambda it: it.start)

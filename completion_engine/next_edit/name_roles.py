@@ -15,10 +15,10 @@ same.
 - `keyword` names an argument, `key` is any other name that belongs to no scope.
 - `up` leaves the choice to the node above. `set` is a use that defines a member of an own receiver.
 
-Other lines give the kinds of scopes, `outside` for children that do not see the names of their scope,
-`receiver` for functions that may belong to a class elsewhere, `literal` for the types of literals, `barrier`
-for scopes that local names do not cross. `implicit` members need no receiver, `ordered` files bind their names
-in order, and `nested` locals need other names than the locals around them.
+Other lines give the kinds of scopes, and settings. Children that are `outside` do not see the names of their
+scope. A `receiver` may belong to a class elsewhere, a `literal` names its type, and local names do not
+cross a `barrier`. With `implicit`, members need no receiver. With `ordered`, files bind names in order.
+With `nested`, a local variable needs another name than those around it.
 """
 
 from __future__ import annotations

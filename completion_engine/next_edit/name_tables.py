@@ -1,4 +1,4 @@
-"""The tables of roles: for each language, what a name is in each context of its syntax tree.
+"""The tables of roles of each language, one line for a role and contexts of the syntax tree.
 
 `name_roles` explains the lines.
 """
@@ -10,7 +10,8 @@ function: function_definition lambda
 block: list_comprehension set_comprehension dictionary_comprehension generator_expression
 class: class_definition
 outside: default_parameter.value typed_default_parameter.value typed_default_parameter.type
-outside: typed_parameter.type function_definition.return_type class_definition.superclasses for_in_clause.right
+outside: typed_parameter.type function_definition.return_type class_definition.superclasses
+outside: for_in_clause.right
 outer: function_definition.name class_definition.name
 def: parameters lambda_parameters default_parameter.name typed_default_parameter.name for_in_clause.left
 up: typed_parameter list_splat_pattern dictionary_splat_pattern pattern_list tuple_pattern list_pattern

@@ -1,5 +1,5 @@
-"""What syntax trees refuse of the edits that patterns find: the rename of another thing, or of one whose new
-name is taken or unfinished, and an argument for the method of another object.
+"""Refuses edits that would break code, by syntax trees: errors, misplaced names, the rename of another thing
+or to a name that is taken or unfinished, and an argument for the method of another object.
 
 Owns the trees of one request. Bounded as `linked_names`. Does not depend on models.
 """
@@ -79,7 +79,7 @@ class Refusals:
 
 
 def _own_names(parsed: ParsedText, name: str, thing: RenamedThing) -> Iterator[Occurrence]:
-    """Yield the occurrences that cannot mean a thing of another document, because their own one binds them."""
+    """Yield the occurrences that their own document binds, so that they mean no thing of another one."""
     found = occurrences_of(parsed, name) or []
     keys = Resolver(parsed, found).keys(found) if found else []
     bound = {key for one, key in zip(found, keys, strict=True) if one.is_definition and one.role != "import"}

@@ -1,4 +1,4 @@
-"""What each occurrence of one name means: occurrences with an equal key mean the same thing.
+"""Resolves the occurrences of a name: those with an equal key mean the same thing.
 
 A key of None means something that is not known here, or no name in a scope. Does not depend on edits.
 """
@@ -39,11 +39,12 @@ class Resolver:
         return [None if key is None else self._same.get(key, key) for key in found]
 
     def overrides(self, key: Key) -> bool:
-        """Return whether a member is defined in several classes of which one extends another."""
+        """Return whether a class that extends this member's class, or the other way round, defines it too."""
         if key[0] != "member":
             return False
         others = [name for name, space in self._members if space == key[2] and name != key[1]]
-        return any(key[1] in self._lineage(it) or it in self._lineage(str(key[1])) for it in others)
+        own = str(key[1])
+        return any(own in self._lineage(it) or it in self._lineage(own) for it in others)
 
     def _define(self, one: Occurrence) -> None:
         if one.role in ("own", "access") and one.is_write:
@@ -73,7 +74,7 @@ class Resolver:
         return ("bound", home.node.id, one.space, one.start if is_new else 0)
 
     def _home_of(self, one: Occurrence) -> Scope:
-        """Return the scope that a definition binds its name in, which may be told to be outside."""
+        """Return the scope that a definition binds its name in; `global` and `nonlocal` move it."""
         outside = self._outside.get(one.home.node.id) if one.role == "var" else None
         if outside is None:
             return one.home
@@ -85,11 +86,9 @@ class Resolver:
         if one.role == "own" or (one.role == "access" and self._is_own(one)):
             name = self._own_class(one)
             return ("member", self._defining(name, one.space) or name, one.space) if name else None
-        if one.role in ("access", "field"):
-            name = self._defining(one.receiver, one.space)
+        if one.role in ("access", "field", "key", "keyword"):
+            name = self._defining(one.receiver, one.space) if one.role in ("access", "field") else ""
             return ("member", name, one.space) if name else None
-        if one.role in ("key", "keyword"):
-            return None
         if not one.is_definition or one.role == "assign":
             return self._looked_up(one)
         home = self._home_of(one)

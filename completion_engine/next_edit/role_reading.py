@@ -25,7 +25,7 @@ _RUST_PATTERNS = ("match_pattern", "let_condition", "let_declaration", "for_expr
 def read_occurrences(
     parsed: ParsedText, table: RoleTable, path: Path, start: int, end: int
 ) -> Iterator[Occurrence]:
-    """Yield a name as an occurrence; twice if it stands for a variable and a member at once."""
+    """Yield a name as an occurrence; twice if it is a variable and a member at once."""
     leaf, parent = path[-1].node, path[-2].node if len(path) > 1 else path[-1].node
     is_short = leaf.type == "shorthand_field_identifier"
     role, space, at = _climbed(table, path, len(path) - (2 if is_short else 1))
@@ -138,7 +138,7 @@ def _callee(path: Path) -> str:
 
 
 def _with_sigil(path: Path, role: str, space: str, *, is_write: bool) -> tuple[str, str, bool]:
-    """Return the role and the space of a name whose mark says what it is, and whether it is written."""
+    """Return the role and the space of a name that may have a mark, and whether it is written."""
     kind = path[-1].node.type
     if kind in ("instance_variable", "class_variable"):
         return "own", "@", role == "var"
@@ -183,9 +183,9 @@ def _in_rust(parsed: ParsedText, path: Path, node: Node, role: str, start: int) 
             parsed.text[max(0, start - 40) : start].rstrip(),
             parsed.text[leaf.end_byte :][:40].lstrip(),
         )
-        is_argument = before.endswith(b",") and re.match(rb"=[^=]", after)
+        is_named = before.endswith(b",") and re.match(rb"=[^=]", after) is not None
         is_key = re.match(rb":[^:]", after)
-        return "key" if before.endswith((b".", b"::")) or is_key or is_argument else "use"
+        return "key" if before.endswith((b".", b"::")) or is_key or is_named else "use"
     return role
 
 

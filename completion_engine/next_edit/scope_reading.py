@@ -19,7 +19,7 @@ Path = Sequence[PathStep]
 
 
 def scopes_around(table: RoleTable, path: Path, last: int) -> list[Scope]:
-    """Return the scopes around a node, the outermost first, the one at the place `last` of its way included."""
+    """Return the scopes on the way down to the node at the place `last`, the outermost first."""
     scopes = [Scope("file", path[0].node)]
     for at in range(1, last + 1):
         node, field = path[at]
@@ -46,7 +46,7 @@ def _is_outside(table: RoleTable, parent: Node, node: Node, field: str | None) -
         return False
     if parent.type != "for_in_clause":
         return True
-    around = parent.parent  # of several clauses of a comprehension, the first is read outside
+    around = parent.parent  # the first clause of a comprehension is read outside
     clauses = [it for it in around.children if it.type == "for_in_clause"] if around is not None else []
     return clauses[:1] == [parent]
 

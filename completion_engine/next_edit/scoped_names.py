@@ -41,10 +41,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occurrence:
-    """A name from byte `start` to `end`. `scopes` are those around it; of a definition, around its node.
+    """A name from byte `start` to `end`, with the scopes around it or, for a definition, around its node.
 
-    A definition counts from `visible_from` on. `receiver` is the text before a member, the type of the literal
-    that a key belongs to, or the callee of a named argument. `form` is the text that a new name is put into.
+    A definition counts from `visible_from` on. `receiver` is the text before a member, the type of a key's
+    literal, or the callee of a named argument. `form` is the text that a new name is put into.
     """
 
     node: Node

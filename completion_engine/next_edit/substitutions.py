@@ -89,7 +89,7 @@ def written_spans(hunk: Hunk, *, is_inserted: bool = False) -> list[tuple[int, i
 
 
 def exchanged_at(edit: Hunk | LineEdit) -> list[tuple[tuple[str, str], int, int]]:
-    """Return the names that an edit exchanges, each with its places in bytes of the old and of the new text."""
+    """Return the names that an edit exchanges, each with its bytes in the old and the new text."""
     old, new, blocks = _compared(edit)
     if len(old) == len(new):
         blocks = [_Block(at, at + 1, at, at + 1) for at in range(len(old)) if old[at] != new[at]]

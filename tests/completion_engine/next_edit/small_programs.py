@@ -1,7 +1,7 @@
-"""Random programs of a small language: what their names mean, and what a rename of one thing makes of them.
+"""Random programs of a small language, and the meaning of their names.
 
-A program is a tree of scopes whose lines hold names. `small_texts` writes it in eight languages. The meaning of
-a name is decided here, by rules of the languages, without syntax trees; of Python, by its own symbol table.
+A program is a tree of scopes whose lines hold names. `small_texts` writes it in eight languages. Rules of the
+languages decide what a name means, without syntax trees; for Python its own symbol table does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Name:
 
 @dataclass(eq=False, slots=True)
 class Line:
-    """A statement: what it is, the name that it declares, and those that it uses."""
+    """A statement of some kind, and the names in it."""
 
     kind: str
     names: list[Name]
@@ -230,7 +230,7 @@ def _meaning(
 ) -> Hashable:
     if name.role in ("key", "other"):
         return id(name)
-    if name.role == "member" or name.role == "own":
+    if name.role in ("member", "own"):
         around = name.scope.class_around
         return ("member", id(around), name.text, name.space)
     if tables:
@@ -287,10 +287,8 @@ def _in_table(name: Name, tables: dict[tuple[int, str], symtable.SymbolTable]) -
         if symbol is not None and symbol.is_local() and scope.kind != "class":
             return (id(scope), name.text)
         if symbol is not None and symbol.is_global():
-            is_first = False
-            scope = chain[-1]
-            table = tables[(scope.line, "")]
-            return (id(scope), name.text) if _is_defined(table, name.text) else ("free", name.text)
+            is_bound = _is_defined(tables[(0, "")], name.text)
+            return (id(chain[-1]), name.text) if is_bound else ("free", name.text)
     return ("free", name.text)
 
 

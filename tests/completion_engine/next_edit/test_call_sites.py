@@ -120,7 +120,8 @@ OTHER_RECEIVERS = [
     ),
     pytest.param(
         "python",
-        "class A:\n  def f(self, a):\n    self.f(1)\n    self.f(2)\nclass B:\n  def f(self, a):\n    self.f(3)",
+        "class A:\n  def f(self, a):\n    self.f(1)\n    self.f(2)\n"
+        "class B:\n  def f(self, a):\n    self.f(3)",
         [(1, "  def f(self, a, b):"), (2, "    self.f(1, 0)")],
         ["self.f(2, 0)"],
         id="two classes",

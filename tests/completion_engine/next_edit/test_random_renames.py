@@ -1,7 +1,7 @@
-"""Random renames in random programs, followed to the end: the program parses, and every name means what it meant.
+"""Random renames in random programs, followed to the end: all parses, and each name means what it meant.
 
-All places follow or none does. What the model may find likely besides never renames another thing.
-`python -m tests.completion_engine.next_edit.test_random_renames 1000` runs so many programs in each language.
+All places follow or none does. A model that finds every edit likely never renames another thing.
+`python -m tests.completion_engine.next_edit.test_random_renames 1000` runs 1,000 programs in each language.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _alike(one: Sequence[Hashable], other: Sequence[Hashable]) -> bool:
 def check(case: Case) -> str:
     """Follow a rename to its end, without and with edits of the model; return how it ended."""
     found = followed(case.language, case.before, case.renamed)
-    shown = f"{case.language}, {case.thing[0].old or case.thing[0].text} to {case.new}:\n{case.renamed}\nbecame\n{found}"
+    shown = f"{case.language}, {case.thing[0].text} to {case.new}:\n{case.renamed}\nbecame\n{found}"
     assert found == case.renamed or (found == case.whole and case.is_right), shown
     assert found == case.renamed or not _has_error(case.language, found), shown
     widest = followed(case.language, case.before, case.renamed, _propose_all)
@@ -109,7 +109,7 @@ def check(case: Case) -> str:
 
 
 def _propose_all(request: EditRequest) -> EditAnswer | None:
-    """Propose what is certain, else the first candidate that is not refused, as a model that likes all would."""
+    """Propose what is certain, else the first candidate that is not refused."""
     answer = certain_edit(request)
     if answer is not None:
         return answer
@@ -121,7 +121,7 @@ def _propose_all(request: EditRequest) -> EditAnswer | None:
 
 
 def _lines_that_may_be(case: Case) -> list[set[str]]:
-    """Return the texts of each line that rename nothing but names of the thing, and members of unknown ones."""
+    """Return the texts of each line in which only the thing and members of unknown objects are renamed."""
     free = [
         it for it in case.names if it in case.thing or (it.role == "other" and it.text == case.thing[0].text)
     ]
@@ -159,12 +159,12 @@ def test_every_name_means_what_it_meant(language: str, random: Random) -> None:
 
 @pytest.mark.parametrize("language", RULES)
 def test_most_renames_that_keep_the_meaning_are_followed(language: str) -> None:
-    cases = [Case.of(Random(seed), language) for seed in range(60)]
+    cases = [Case.of(Random(seed), language) for seed in range(60)]  # noqa: S311 - programs, no secrets
     ends = Counter(check(case) for case in cases if case is not None)
     assert ends["followed"] > 5 * ends["refused"]
 
 
 if __name__ == "__main__":
     for each in RULES:
-        found = (Case.of(Random(seed), each) for seed in range(int(sys.argv[1])))
-        print(each, dict(Counter(check(it) for it in found if it is not None)))
+        found = (Case.of(Random(seed), each) for seed in range(int(sys.argv[1])))  # noqa: S311 - as above
+        print(each, dict(Counter(check(it) for it in found if it is not None)))  # noqa: T201 - a command
