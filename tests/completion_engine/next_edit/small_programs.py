@@ -207,10 +207,13 @@ def may_declare(rules: Rules, scope: Scope, text: str, space: str, names: Sequen
 
 
 def is_valid(language: str, names: Sequence[Name]) -> bool:
-    """Return whether no scope declares a name twice."""
+    """Return whether no scope declares a name twice, and no function two parameters of a name."""
     rules = RULES[language]
     declared = [it for it in names if it.role in ("declare", "member")]
     for it in declared:
+        parameters = [one.text for one in it.scope.head[1:]]
+        if it.scope.kind == "function" and len(set(parameters)) < len(parameters):
+            return False
         here = home(rules, it.scope)
         others = [one for one in declared if home(rules, one.scope) is here or one.order < it.order]
         if not may_declare(rules, it.scope, it.text, it.space, [one for one in others if one is not it]):

@@ -14,7 +14,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.next_edit.candidates import find_candidates
@@ -150,6 +150,7 @@ def _has_error(language: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("language", RULES)
+@settings(max_examples=40, deadline=None)
 @given(random=st.randoms(use_true_random=False))
 def test_every_name_means_what_it_meant(language: str, random: Random) -> None:
     case = Case.of(random, language)
