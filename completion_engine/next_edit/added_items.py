@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from completion_engine.next_edit.edits import Hunk
 from completion_engine.next_edit.parsing import ParsedText, text_of
-from completion_engine.next_edit.substitutions import inserted_spans
+from completion_engine.next_edit.substitutions import written_spans
 
 _ARGUMENT_LISTS = ("arguments", "argument_list")
 _PARAMETER_LISTS = ("parameters", "formal_parameters", "parameter_list")
@@ -42,7 +42,7 @@ class Added:
 def added_items(parsed: ParsedText, hunk: Hunk) -> Iterator[Added]:
     """Yield the arguments and parameters that a hunk inserted whole into lists that were there before."""
     start = sum(len(line) + 1 for line in parsed.text.split(b"\n")[: hunk.first_line])
-    for first, end in inserted_spans(hunk)[:_MAX_ITEMS]:
+    for first, end in written_spans(hunk, is_inserted=True)[:_MAX_ITEMS]:
         text = parsed.text[start + first : start + end]
         core = text.strip(_SEPARATORS)
         at = start + first + len(text) - len(text.lstrip(_SEPARATORS))
@@ -60,13 +60,6 @@ def keyword_of(argument: Node) -> str:
     """Return the name of a named argument; empty for another one."""
     name = argument.child_by_field_name("name") if argument.type in _NAMED_ARGUMENTS else None
     return text_of(name) if name is not None else ""
-
-
-def is_keyword(name: Node) -> bool:
-    """Return whether an identifier is the name of a named argument."""
-    parent = name.parent
-    is_named = parent is not None and parent.type in _NAMED_ARGUMENTS
-    return is_named and parent is not None and parent.child_by_field_name("name") == name
 
 
 def callee_of(holder: Node) -> Node | None:

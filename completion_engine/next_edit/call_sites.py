@@ -20,16 +20,13 @@ from completion_engine.next_edit.added_items import (
     items_of,
     keyword_of,
 )
-from completion_engine.next_edit.bindings import bindings_of, identifiers, is_binding
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_imports import import_names, is_imported, module_of
-from completion_engine.next_edit.linked_names import (
-    OWN_RECEIVERS,
-    LinkedEdit,
-    import_around,
-    receiver_of,
-)
+from completion_engine.next_edit.linked_names import LinkedEdit, import_around
+from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
+from completion_engine.next_edit.resolution import Resolver
+from completion_engine.next_edit.scoped_names import Occurrence
 from completion_engine.next_edit.visible_names import free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
@@ -104,10 +101,10 @@ def call_edits(document: EditDocument, parsed: ParsedText, changed: ChangedCalls
     """Yield the edits of lines whose calls lack an argument that another call of the definition got."""
     for signature, argument in changed.pairs:
         by_line: dict[int, list[tuple[int, int, str]]] = {}
-        bindings = [list(bindings_of(parsed, name)) for name in argument.names]
+        bindings = [definitions_of(parsed, name) for name in argument.names]
         for name in _names(document, parsed, signature, argument):
-            holder = arguments_after(name)
-            if holder is not None and _lacks(holder, argument) and _are_bound_at(holder, bindings):
+            holder = arguments_after(name.node)
+            if holder and _lacks(holder, argument) and _are_bound_at(parsed, holder, bindings):
                 at, text = _insertion(holder, argument)
                 by_line.setdefault(at.row, []).append((at.column, at.column, text))
         num_examples = sum(one.callee == argument.callee for one in changed.arguments)
@@ -127,48 +124,79 @@ def _signature(added: Added, module: str, hunk: Hunk) -> Iterator[Signature]:
 
 
 def _argument(added: Added, parsed: ParsedText, hunk: Hunk) -> Iterator[AddedArgument]:
-    callee, text = callee_of(added.holder), text_of(added.node)
-    if callee is None or "\n" in text or len(text) > _MAX_ARGUMENT_CHARS:
+    text = text_of(added.node)
+    if callee_of(added.holder) is None or "\n" in text or len(text) > _MAX_ARGUMENT_CHARS:
         return
-    names = {text_of(leaf) for leaf in free_names(added.node)}
+    names = set(free_names(parsed, added.node))
     if len(names) > _MAX_ARGUMENT_NAMES:
         return
-    bound = frozenset(name for name in names if any(True for _ in bindings_of(parsed, name)))
+    bound = frozenset(name for name in names if definitions_of(parsed, name))
     num_before, keyword = len(added.items) - 1, keyword_of(added.node)
-    yield AddedArgument(text_of(callee), text, keyword, added.index, num_before, bound, hunk)
+    yield AddedArgument(_callee(parsed, added.holder), text, keyword, added.index, num_before, bound, hunk)
+
+
+def misplaces_argument(
+    document: EditDocument, parsed: ParsedText, edit: LineEdit, changed: ChangedCalls
+) -> bool:
+    """Return whether an edit, which made a text, adds an argument to a call of something else than the
+    definition of this name that got a parameter.
+    """
+    if len(edit.old) != len(edit.new):
+        return False
+    made = Hunk(edit.document, edit.first_line, edit.old, edit.new)
+    holders = [added.holder for added in added_items(parsed, made) if not added.is_parameter]
+    for signature, argument in changed.pairs if holders else ():
+        meant = {
+            holder.id
+            for it in _names(document, parsed, signature, argument)
+            if (holder := arguments_after(it.node))
+        }
+        for holder in holders:
+            if _last_name(_callee(parsed, holder)) == signature.name and holder.id not in meant:
+                return True
+    return False
 
 
 def _names(
     document: EditDocument, parsed: ParsedText, signature: Signature, argument: AddedArgument
-) -> Iterator[Node]:
-    """Yield the identifiers that mean a definition: in its file, or where it is imported."""
-    names = list(identifiers(parsed, signature.name))
-    bindings = [node for node in names if is_binding(node)]
-    is_own = document.document == signature.hunk.document
-    if len(bindings) > 1 if is_own else not _is_imported(parsed, bindings, signature):
+) -> Iterator[Occurrence]:
+    """Yield the names that mean a definition: in its file, or where it is imported."""
+    found = occurrences_of(parsed, signature.name) or []
+    if document.document != signature.hunk.document:
+        yield from _imported(parsed, found, signature)
         return
-    for node in names:
-        receiver = receiver_of(node)
-        is_plain = receiver is None or (is_own and receiver.text in OWN_RECEIVERS)
-        is_through_module = receiver is not None and not is_own and text_of(receiver) == signature.module
-        is_like_example = is_own and receiver is not None and _callee(node) == argument.callee
-        if is_plain or is_through_module or is_like_example:
-            yield node
+    keys = Resolver(parsed, found).keys(found) if found else []
+    hunk = signature.hunk
+    meant = [
+        key
+        for one, key in zip(found, keys, strict=True)
+        if one.is_definition and hunk.first_line <= one.position[0] < hunk.end_line
+    ]
+    defined = [key for one, key in zip(found, keys, strict=True) if one.is_definition and key in meant]
+    for one, key in zip(found, keys, strict=True) if len(defined) == 1 else ():
+        holder = arguments_after(one.node)
+        is_like_example = one.receiver != "" and holder and _callee(parsed, holder) == argument.callee
+        if key in meant or (key is None and is_like_example):
+            yield one
 
 
-def _is_imported(parsed: ParsedText, bindings: Sequence[Node], signature: Signature) -> bool:
-    """Return whether a document imports a definition, or, if nothing binds its name, its module."""
-    if not signature.module:
-        return False
-    if not bindings:
-        return is_imported(parsed, signature.module)
-    return all(import_names(import_around(node), signature.module, signature.name) for node in bindings)
+def _imported(parsed: ParsedText, found: Sequence[Occurrence], signature: Signature) -> Iterator[Occurrence]:
+    """Yield the names that mean a definition which a document imports, or whose module it imports."""
+    bindings = [one for one in found if one.is_definition]
+    module, name = signature.module, signature.name
+    if not module:
+        return
+    if bindings:
+        is_imported_name = all(import_names(import_around(one.node), module, name) for one in bindings)
+        yield from (one for one in found if is_imported_name and one.receiver in ("", module))
+    elif is_imported(parsed, module):
+        yield from (one for one in found if one.receiver in ("", module))
 
 
-def _callee(name: Node) -> str:
-    holder = arguments_after(name)
-    callee = callee_of(holder) if holder is not None else None
-    return text_of(callee) if callee is not None else ""
+def _callee(parsed: ParsedText, holder: Node) -> str:
+    """Return the text of what a list of arguments is passed to, with its receiver."""
+    start = holder.parent.start_byte if holder.parent is not None else holder.start_byte
+    return parsed.text[start : holder.start_byte].decode("utf-8", "replace").strip()
 
 
 def _lacks(holder: Node, argument: AddedArgument) -> bool:
@@ -187,9 +215,9 @@ def _position(items: Sequence[Node], argument: AddedArgument) -> int:
     return len(items) if argument.keyword else argument.index
 
 
-def _are_bound_at(holder: Node, bindings: Sequence[Sequence[Node]]) -> bool:
+def _are_bound_at(parsed: ParsedText, holder: Node, bindings: Sequence[Sequence[Occurrence]]) -> bool:
     """Return whether one of the bindings of each name counts at a call."""
-    return all(any(reaches(binding, holder) for binding in found) for found in bindings)
+    return all(any(reaches(parsed, one, holder) for one in found) for found in bindings)
 
 
 def _insertion(holder: Node, argument: AddedArgument) -> tuple[Point, str]:

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit, Lines
-from completion_engine.next_edit.substitutions import Substitution, exchanged_beginning, substitutions_of
+from completion_engine.next_edit.substitutions import (
+    Substitution,
+    exchanged_beginning,
+    is_unfinished,
+    substitutions_of,
+)
 
 MAX_RECENT_HUNKS = 8
 MAX_CANDIDATES = 24  # that are ordered; few of them are scored
@@ -47,7 +52,7 @@ class _Pattern:
 def find_candidates(request: EditRequest) -> list[Candidate]:
     """Return the places where a recent hunk may be repeated, the nearest first."""
     hunks = request.hunks[-MAX_RECENT_HUNKS:]
-    patterns = _patterns(hunks)
+    patterns = _patterns(hunks, is_invoked=request.is_invoked)
     found: dict[tuple[str, int, Lines], Candidate] = {}
     room = _MAX_SEARCHED_CHARS
     for rank, document in enumerate(request.documents):
@@ -69,15 +74,16 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
     return sorted(found.values(), key=lambda candidate: candidate.distance)[:MAX_CANDIDATES]
 
 
-def _patterns(hunks: Sequence[Hunk]) -> list[_Pattern]:
-    """Return the patterns of recent hunks, without what a later hunk took back."""
+def _patterns(hunks: Sequence[Hunk], *, is_invoked: bool) -> list[_Pattern]:
+    """Return the patterns of recent hunks, without what a later hunk took back, and names still being typed."""
     made = [(hunk, substitutions_of(hunk)) for hunk in hunks]
     patterns: list[_Pattern] = []
     for at, (hunk, substitutions) in enumerate(made):
         later = {one.core for _, others in made[at:] for one in others}
         for one in substitutions:
-            if one.is_undone_by not in later:
-                num_examples = sum(any(one.core == it.core for it in others) for _, others in made)
+            num_examples = sum(any(one.core == it.core for it in others) for _, others in made)
+            is_typed = num_examples == 1 and not is_invoked and is_unfinished(*one.core)
+            if one.is_undone_by not in later and not is_typed:
                 patterns.append(_Pattern(one, hunk, num_examples))
     return patterns
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from completion_engine.next_edit.call_sites import ChangedCalls, call_edits, changed_calls
-from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, is_unwanted
+from completion_engine.next_edit.candidates import is_unwanted
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk, ProposedEdit
 from completion_engine.next_edit.linked_imports import RenamedExport, import_edits, renamed_exports
 from completion_engine.next_edit.linked_names import LinkedEdit, linked_edits
@@ -26,6 +26,7 @@ from completion_engine.next_edit.moved_imports import (
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText
 
 MAX_PARSED = 12  # documents
+MAX_HUNKS = 40  # the latest ones; a rename is followed while its own hunk is one of them
 MAX_MOVED = 16  # names that hunks of one document import from another module
 MAX_S = 0.2  # processor time of the thread; no document is parsed after it
 # Between the shares in the history of a repository and in releases months apart; see
@@ -63,7 +64,7 @@ def edits_by_document(
     request: EditRequest, files_holding: FilesHolding, *, changes_files: bool
 ) -> Iterator[list[LinkedEdit]]:
     """Yield the edits of each document that has any, see `certain_edit`."""
-    search = _Search(request.hunks[-MAX_RECENT_HUNKS:])
+    search = _Search(request.hunks[-MAX_HUNKS:], is_invoked=request.is_invoked)
     changes = search.changes(request.documents)
     files: Iterable[EditDocument] = (
         file for it in [changes.names] if it for file in files_holding(it, changes.old_modules)
@@ -100,8 +101,8 @@ class _Changes:
 class _Search:
     """Finds the edits that hunks call for, and parses each document once. Used on one thread."""
 
-    def __init__(self, hunks: Sequence[Hunk]) -> None:
-        self._hunks = hunks
+    def __init__(self, hunks: Sequence[Hunk], *, is_invoked: bool) -> None:
+        self._hunks, self._is_invoked = hunks, is_invoked
         # Other programs on the machine change no answer.
         self._until_s = time.thread_time() + MAX_S
         self._parser = DocumentParser()
@@ -114,7 +115,7 @@ class _Search:
         calls = ChangedCalls()
         for document in documents:
             if self._is_changed(document) and (parsed := self._parsed(document)) is not None:
-                exports += renamed_exports(document, parsed, self._hunks)
+                exports += renamed_exports(document, parsed, self._hunks, is_invoked=self._is_invoked)
                 moved += islice(moved_names(document, parsed, self._hunks), MAX_MOVED)
                 calls += changed_calls(document, parsed, self._hunks)
         return _Changes(tuple(exports), tuple(moved), calls)
@@ -133,7 +134,7 @@ class _Search:
         is_concerned = any(name in line for name in changes.names for line in document.lines)
         if not (is_concerned or self._is_changed(document)) or (parsed := self._parsed(document)) is None:
             return
-        yield from linked_edits(document, parsed, self._hunks)
+        yield from linked_edits(document, parsed, self._hunks, is_invoked=self._is_invoked)
         for export in changes.exports:
             if export.rename.hunks[0].document != document.document:
                 yield from import_edits(document, parsed, export)

@@ -13,17 +13,16 @@ from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.bindings import identifiers
 from completion_engine.next_edit.edits import EditDocument, Hunk
 from completion_engine.next_edit.linked_names import (
     LinkedEdit,
     Rename,
-    definition_of,
     edits_at,
     import_around,
-    receiver_of,
+    renamed_thing,
     renames_of,
 )
+from completion_engine.next_edit.occurrences import occurrences_of
 from completion_engine.next_edit.parsing import ParsedText
 
 FILES_OF_FOLDERS = ("__init__", "index", "mod", "lib")  # they are imported by their folder's name
@@ -40,14 +39,12 @@ class RenamedExport:
 
 
 def renamed_exports(
-    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]
+    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk], *, is_invoked: bool = False
 ) -> Iterator[RenamedExport]:
     """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
     module = module_of(document.path, document.language)
-    for rename in renames_of(document, hunks) if module else ():
-        found = definition_of(parsed, rename, document.language)
-        is_export = found is not None and not found.is_member and found.scope.parent is None
-        if is_export and found is not None and import_around(found.node) is None:
+    for rename in renames_of(document, hunks, is_invoked=is_invoked) if module else ():
+        if renamed_thing(document, parsed, rename).is_export:
             yield RenamedExport(module, rename)
 
 
@@ -60,11 +57,10 @@ def module_of(path: str, language: str) -> str:
 
 def import_edits(document: EditDocument, parsed: ParsedText, export: RenamedExport) -> Iterator[LinkedEdit]:
     """Yield the edits of lines that import the old name from its module, or use it through the module."""
-    old = list(identifiers(parsed, export.rename.old))
-    imports = [node for node in old if import_names(import_around(node), export.module, export.rename.old)]
+    old, name = occurrences_of(parsed, export.rename.old) or [], export.rename.old
+    imports = [one for one in old if import_names(import_around(one.node), export.module, name)]
     if not imports and is_imported(parsed, export.module):
-        module = export.module.encode()
-        imports = [node for node in old if (it := receiver_of(node)) is not None and it.text == module]
+        imports = [one for one in old if one.receiver == export.module]
     yield from edits_at(document, imports, export.rename)
 
 

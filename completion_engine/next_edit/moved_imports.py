@@ -16,10 +16,10 @@ from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.bindings import bindings_of
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_imports import FILES_OF_FOLDERS
 from completion_engine.next_edit.linked_names import LinkedEdit, import_around
+from completion_engine.next_edit.occurrences import definitions_of
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText, text_of, with_spans
 
 _MAX_IMPORTS = 64  # statements of one document
@@ -93,9 +93,7 @@ def still_bound(
 ) -> frozenset[MovedName]:
     """Return the moved names whose old module is a document that binds them still."""
     return frozenset(
-        one
-        for one in moved
-        if leads_to(one.old, one, document.path) and any(True for _ in bindings_of(parsed, one.name))
+        one for one in moved if leads_to(one.old, one, document.path) and definitions_of(parsed, one.name)
     )
 
 

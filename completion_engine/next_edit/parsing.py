@@ -6,7 +6,8 @@ Bounded in time and text. A language without a grammar has no trees and no error
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from tree_sitter import Node, Parser, Tree
 
@@ -20,12 +21,33 @@ _MAX_CHARS = 300_000
 _MAX_PARSE_S = 0.2
 
 
+class PathStep(NamedTuple):
+    """A node on the way from the root to a leaf, and its field in the node above."""
+
+    node: Node
+    field: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A text in UTF-8 and its tree."""
+    """A text in UTF-8 and its tree. `found` keeps the occurrences of names that were searched."""
 
     tree: Tree
     text: bytes
+    language: str
+    found: dict[str, list[Any] | None] = field(default_factory=dict, compare=False)
+
+    def path_to(self, start: int, end: int) -> list[PathStep] | None:
+        """Return the way from the root to the leaf at a span of bytes; None where it is nested too deeply."""
+        cursor = self.tree.walk()
+        path = [PathStep(self.tree.root_node, None)]
+        for _ in range(_MAX_DEPTH):
+            at = cursor.goto_first_child_for_byte(start)
+            node = cursor.node
+            if at is None or node is None or node.start_byte >= end:
+                return path
+            path.append(PathStep(node, cursor.field_name))
+        return None
 
     def node_at(self, start: int, end: int) -> Node | None:
         """Return the smallest node that holds a span of bytes; None where it is nested too deeply.
@@ -66,7 +88,7 @@ class DocumentParser:
             return None
         text = "\n".join(document.lines).encode("utf-8", "replace")
         tree = parse_within(parser, text, _MAX_PARSE_S)
-        return None if tree is None else ParsedText(tree, text)
+        return None if tree is None else ParsedText(tree, text, document.language)
 
 
 def text_of(node: Node) -> str:

@@ -17,10 +17,10 @@ from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
 from completion_engine.next_edit.log_odds import Branches, BranchScorer
-from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
+from completion_engine.next_edit.parsing import DocumentParser
 from completion_engine.next_edit.places import PlacePrompts, lines_left_out
+from completion_engine.next_edit.refusals import Refusals
 from completion_engine.next_edit.substitutions import exchanged_names
-from completion_engine.next_edit.visible_names import misplaces_names
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import without_surrogates
@@ -90,6 +90,7 @@ class EditProposer:
         """
         num_scored = 0
         documents = {document.document: document for document in request.documents}
+        refusals = Refusals(request, self._trees) if candidates else None
         ordered = most_promising_first(candidates)
         nearest_first = sorted(ordered[:MAX_SCORED], key=lambda it: it[0].distance)
         for candidate, of_text in (*nearest_first, *ordered[MAX_SCORED:]):
@@ -97,7 +98,7 @@ class EditProposer:
                 return
             request.cancellation.check()
             document, edit = documents[candidate.edit.document], candidate.edit
-            if self._breaks_code(document, edit):
+            if refusals and refusals.refuses(document, edit):
                 continue
             log_odds = self.score(request, document, edit, [one.edit for one in candidates])
             if log_odds is not None:
@@ -138,18 +139,6 @@ class EditProposer:
         self._scores.clear()
         self._trees.forget()
         self._scorer.forget()
-
-    def _breaks_code(self, document: EditDocument, edit: LineEdit) -> bool:
-        """Return whether an edit adds errors, or names that mean nothing at its place.
-
-        Where a document is too large or too slow to parse, the lines around the edit are parsed.
-        """
-        old = self._trees.parsed(document)
-        new = self._trees.parse(edited(document, edit)) if old is not None else None
-        if new is not None:
-            return adds_errors(old, new) or misplaces_names(new, edit)
-        part, moved = with_lines_around(document, edit)
-        return adds_errors(self._trees.parse(part), self._trees.parse(edited(part, moved)))
 
     def _compared(self, document: EditDocument, edit: LineEdit) -> tuple[LineEdit, Branches | None]:
         """Return an edit as it is scored, and its texts.

@@ -75,18 +75,30 @@ def changed_cores(hunk: Hunk | LineEdit) -> list[tuple[str, str]]:
     return [block.texts(old, new) for block in blocks]
 
 
-def inserted_spans(hunk: Hunk) -> list[tuple[int, int]]:
-    """Return the spans of a hunk's new text, in bytes of UTF-8, that stand where nothing stood before."""
+def written_spans(hunk: Hunk, *, is_inserted: bool = False) -> list[tuple[int, int]]:
+    """Return the spans of a hunk's new text, in bytes of UTF-8, that it wrote; those alone that stand where
+    nothing stood before if they are to be inserted.
+    """
     old, new, blocks = _compared(hunk)
     ends = [0, *accumulate(len(token.encode("utf-8", "replace")) for token in new)]
     return [
         (ends[block.new_first], ends[block.new_end])
         for block in blocks
-        if not block.texts(old, new)[0].strip()
+        if not (is_inserted and block.texts(old, new)[0].strip())
     ]
 
 
-def exchanged_names(edit: LineEdit) -> frozenset[tuple[str, str]]:
+def exchanged_at(edit: Hunk | LineEdit) -> list[tuple[tuple[str, str], int, int]]:
+    """Return the names that an edit exchanges, each with its bytes in the old and the new text."""
+    old, new, blocks = _compared(edit)
+    if len(old) == len(new):
+        blocks = [_Block(at, at + 1, at, at + 1) for at in range(len(old)) if old[at] != new[at]]
+    olds, news = ([0, *accumulate(len(it.encode("utf-8", "replace")) for it in side)] for side in (old, new))
+    found = [(block.texts(old, new), olds[block.first], news[block.new_first]) for block in blocks]
+    return [it for it in found if all(map(is_name, it[0]))]
+
+
+def exchanged_names(edit: Hunk | LineEdit) -> frozenset[tuple[str, str]]:
     """Return the names that an edit exchanges, (old, new); empty if it changes anything else."""
     old, new = tokens_of("\n".join(edit.old)), tokens_of("\n".join(edit.new))
     pairs = frozenset((one, other) for one, other in zip(old, new, strict=False) if one != other)
@@ -114,6 +126,11 @@ def tokens_of(text: str) -> Tokens:
 def is_name(token: str) -> bool:
     """Return whether a token is a name or a keyword."""
     return _NAME.fullmatch(token) is not None
+
+
+def is_unfinished(old: str, new: str) -> bool:
+    """Return whether a name looks as one does before its last word is typed."""
+    return is_name(new) and new.endswith("_") and not old.endswith("_")
 
 
 def _compared(hunk: Hunk | LineEdit) -> tuple[Tokens, Tokens, list[_Block]]:

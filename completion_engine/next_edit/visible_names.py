@@ -10,18 +10,16 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.added_items import is_keyword
-from completion_engine.next_edit.bindings import identifiers, is_binding
 from completion_engine.next_edit.edits import LineEdit
-from completion_engine.next_edit.linked_names import is_within, receiver_of, scope_of
-from completion_engine.next_edit.parsing import ParsedText
+from completion_engine.next_edit.name_roles import TABLES
+from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
+from completion_engine.next_edit.parsing import ParsedText, text_of
+from completion_engine.next_edit.resolution import Resolver
+from completion_engine.next_edit.scoped_names import Occurrence
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit
-_DEFINITIONS = ("function", "method", "class", "struct", "enum", "trait", "interface")
-_MEMBERS = ("property_", "field_")
 _ASSIGNMENTS = ("assignment", "declarator", "let_", "var_", "for_")
-_AT_ONCE = ("comprehension", "generator_expression")
 _MAX_LEVELS = 4  # from a name to the assignment that binds it
 
 
@@ -35,41 +33,44 @@ def misplaces_names(parsed: ParsedText, edit: LineEdit) -> bool:
     return any(_is_misplaced(parsed, name, here) for name in names)
 
 
-def free_names(node: Node) -> Iterator[Node]:
-    """Yield the identifiers in a node that something around it must bind."""
+def free_names(parsed: ParsedText, node: Node) -> Iterator[str]:
+    """Yield the names in a node that something around it must bind."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
-        if node.child_count == 0 and node.type.endswith("identifier") and is_free(node):
-            yield node
+        name = text_of(node) if node.child_count == 0 and is_name(text_of(node)) else ""
+        found = (one for one in occurrences_of(parsed, name) or () if one.node == node) if name else ()
+        if any(one.is_free for one in found):
+            yield name
         waiting += node.children
 
 
-def is_free(name: Node) -> bool:
-    """Return whether an identifier is neither a member of something nor the name of an argument."""
-    is_member = receiver_of(name) is not None or name.type.startswith(_MEMBERS)
-    return not (is_member or is_keyword(name))
-
-
-def reaches(binding: Node, at: Node) -> bool:
+def reaches(parsed: ParsedText, binding: Occurrence, at: Node) -> bool:
     """Return whether a binding counts at a node: its scope is around it, and it comes first in a function.
 
     It does not count in the value that it is bound to, except in functions there.
     """
-    scope = scope_of(binding)
-    is_before = scope.parent is None or binding.start_byte < at.start_byte
-    if not (is_before and is_within(at, scope)):
+    home = binding.home
+    is_before = home.kind == "file" or binding.start < at.start_byte
+    if not (is_before and _is_within(at, home.node)):
         return False
-    value = _value_of(binding)
-    return value is None or not is_within(at, value) or _function_of(at) != scope
+    value = _value_of(binding.node)
+    return value is None or not _is_within(at, value) or _runs_later(parsed, at, value)
 
 
-def _function_of(node: Node) -> Node:
-    """Return the smallest scope around a node whose code may run later."""
-    scope = scope_of(node)
-    while scope.parent is not None and scope.type.endswith(_AT_ONCE):
-        scope = scope_of(scope)
-    return scope
+def _runs_later(parsed: ParsedText, node: Node, value: Node) -> bool:
+    """Return whether a function in a value is around a node."""
+    scopes = TABLES[parsed.language].scopes
+    above: Node | None = node
+    while above is not None and _is_within(above, value):
+        if scopes.get(above.type) == "function":
+            return True
+        above = above.parent
+    return False
+
+
+def _is_within(node: Node, other: Node) -> bool:
+    return other.start_byte <= node.start_byte and node.end_byte <= other.end_byte
 
 
 def _value_of(binding: Node) -> Node | None:
@@ -85,24 +86,15 @@ def _value_of(binding: Node) -> Node | None:
 
 
 def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
-    nodes = list(identifiers(parsed, name))
-    bindings = list(filter(is_binding, nodes))
-    for node in nodes:
-        if node.start_point.row in here:
-            is_bound = node in bindings or any(reaches(binding, node) for binding in bindings)
-            is_member = parsed.text[: node.start_byte].endswith((b".", b":"))  # also within macros
-            is_lost = bindings and not is_bound and is_free(node) and not is_member
-            if is_lost or _is_defined_twice(node, bindings):
+    found = occurrences_of(parsed, name) or []
+    bindings = definitions_of(parsed, name)
+    keys = Resolver(parsed, found).keys(found) if found else []
+    defined = Counter(key for one, key in zip(found, keys, strict=True) if one.role in ("outer", "member"))
+    for one, key in zip(found, keys, strict=True):
+        if one.position[0] in here:
+            is_bound = one.is_definition or any(reaches(parsed, it, one.node) for it in bindings)
+            if bindings and not is_bound and one.is_free:
+                return True
+            if one.role in ("outer", "member") and defined[key] > 1:
                 return True
     return False
-
-
-def _is_defined_twice(name: Node, bindings: list[Node]) -> bool:
-    others = (node for node in bindings if node != name and _is_definition(node))
-    return _is_definition(name) and any(scope_of(node) == scope_of(name) for node in others)
-
-
-def _is_definition(name: Node) -> bool:
-    parent = name.parent
-    is_own_name = parent is not None and parent.child_by_field_name("name") == name
-    return is_own_name and parent is not None and any(word in parent.type for word in _DEFINITIONS)

@@ -15,7 +15,7 @@ from completion_engine.next_edit.edits import Hunk, common_ends
 from lsp_server.workspace.documents import LineChange
 
 MAX_DOCUMENTS = 32
-MAX_HUNKS = 12  # hunks of each document
+MAX_HUNKS = 40  # hunks of each document; each accepted place of a rename is one
 MAX_LINES = 60  # lines on each side of a hunk; larger changes are not proposed again elsewhere
 MAX_LINE_CHARS = 2_000
 JOIN_S = 60.0  # after a longer time, a change of the same line begins a new hunk

@@ -7,21 +7,30 @@ from collections.abc import Sequence
 import pytest
 
 from completion_engine.next_edit.call_sites import ChangedCalls, call_edits, changed_calls
-from completion_engine.next_edit.edits import EditDocument, Hunk
+from completion_engine.next_edit.candidates import find_candidates
+from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
 from completion_engine.next_edit.parsing import DocumentParser
+from completion_engine.next_edit.proposer import EditProposer
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.target_model.language_model import LanguageModel
 
 Change = tuple[int, str]
+
+
+def changed_document(text: str, changes: Sequence[Change], language: str) -> tuple[EditDocument, list[Hunk]]:
+    lines, hunks = text.split("\n"), list[Hunk]()
+    for line, new in changes:
+        hunks.append(Hunk("a", line, (lines[line],), (new,)))
+        lines[line] = new
+    return EditDocument("a", "net.py", language, tuple(lines)), hunks
 
 
 def followed(
     text: str, changes: Sequence[Change], language: str = "python", others: Sequence[EditDocument] = ()
 ) -> list[str]:
     """The edited lines, as they read then, once lines of a document were changed."""
-    lines, hunks = text.split("\n"), list[Hunk]()
-    for line, new in changes:
-        hunks.append(Hunk("a", line, (lines[line],), (new,)))
-        lines[line] = new
-    documents = [EditDocument("a", "net.py", language, tuple(lines)), *others]
+    document, hunks = changed_document(text, changes, language)
+    documents = [document, *others]
     changed, parser = ChangedCalls(), DocumentParser()
     trees = [parser.parsed(document) for document in documents]
     for document, parsed in zip(documents, trees, strict=True):
@@ -76,6 +85,78 @@ def test_a_call_gets_the_argument_that_another_one_got(
     language: str, text: str, changes: list[Change], expected: str
 ) -> None:
     assert followed(text, changes, language) == [expected]
+
+
+JAVA = """class A {
+  B b;
+  void send(String s) { }
+  void f(A other, String text) {
+    send(text);
+    b.send(text);
+    this.send(text);
+    other.send(text);
+  }
+}"""
+JAVA_CHANGES = [(2, "  void send(String s, int n) { }"), (4, "    send(text, 1);")]
+PHP = JAVA.replace("this.", "$this->").replace("b.send", "$b->send").replace("other.send", "$other->send")
+PHP = (
+    f"<?php\n{PHP}".replace("  send", "  $this->send")
+    .replace("B b", "public $b")
+    .replace("A other, String text", "$other, $text")
+    .replace("(text", "($text")
+)
+PHP = PHP.replace("void send(String s)", "function send($s)").replace("void f", "function f")
+PHP_CHANGES = [(3, "  function send($s, $n) { }"), (5, "    $this->send($text, 1);")]
+OTHER_RECEIVERS = [
+    pytest.param("java", JAVA, JAVA_CHANGES, ["this.send(text, 1);"], id="Java"),
+    pytest.param("csharp", JAVA, JAVA_CHANGES, ["this.send(text, 1);"], id="C#"),
+    pytest.param("php", PHP, PHP_CHANGES, ["$this->send($text, 1);"], id="PHP"),
+    pytest.param(
+        "java",
+        JAVA,
+        [JAVA_CHANGES[0], (5, "    b.send(text, 1);")],
+        ["send(text, 1);", "this.send(text, 1);"],
+        id="the receiver of the changed call",
+    ),
+    pytest.param(
+        "python",
+        "class A:\n  def f(self, a):\n    self.f(1)\n    self.f(2)\n"
+        "class B:\n  def f(self, a):\n    self.f(3)",
+        [(1, "  def f(self, a, b):"), (2, "    self.f(1, 0)")],
+        ["self.f(2, 0)"],
+        id="two classes",
+    ),
+    pytest.param(
+        "python",
+        "def f(a):\n  pass\nf(1)\nclass B:\n  def f(self, a):\n    self.f(3)\n    f(4)",
+        [(0, "def f(a, b):"), (2, "f(1, 0)")],
+        ["f(4, 0)"],
+        id="a function beside a method",
+    ),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "changes", "expected"), OTHER_RECEIVERS)
+def test_a_call_of_another_object_stays_as_it_is(
+    language: str, text: str, changes: list[Change], expected: list[str]
+) -> None:
+    assert followed(text, changes, language) == expected
+
+
+@pytest.mark.parametrize(("language", "text", "changes", "expected"), OTHER_RECEIVERS)
+def test_the_model_adds_no_argument_to_a_call_of_another_object(
+    target: LanguageModel,
+    tokenizer: Tokenizer,
+    language: str,
+    text: str,
+    changes: list[Change],
+    expected: list[str],
+) -> None:
+    document, hunks = changed_document(text, changes, language)
+    request = EditRequest([document], hunks)
+    scored = EditProposer(target, tokenizer).scored(request, find_candidates(request))
+    lines = [candidate.edit.new[0].strip() for candidate, _ in scored]
+    assert [line for line in lines if line not in expected and "def " not in line] == []
 
 
 @pytest.mark.parametrize(

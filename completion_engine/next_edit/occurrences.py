@@ -1,0 +1,71 @@
+"""Where a name occurs in a syntax tree, each time with its role and the scopes around it.
+
+Bounded in the number of occurrences and in depth. A language without a table has no occurrences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from completion_engine.next_edit.name_roles import TABLES
+from completion_engine.next_edit.parsing import ParsedText, PathStep
+from completion_engine.next_edit.role_reading import SIGILS, read_occurrences
+from completion_engine.next_edit.scoped_names import Occurrence
+
+MAX_OCCURRENCES = 256
+_LEAVES = ("name", "constant", "hash_key_symbol", "label_name", "implicit_parameter")
+
+
+def occurrences_of(parsed: ParsedText, name: str) -> list[Occurrence] | None:
+    """Return where a name occurs; None without a table, or if it occurs too often or too deep."""
+    if name not in parsed.found:
+        parsed.found[name] = _found(parsed, name)
+    return parsed.found[name]
+
+
+def definitions_of(parsed: ParsedText, name: str) -> list[Occurrence]:
+    """Return where a text binds a name."""
+    return [one for one in occurrences_of(parsed, name) or () if one.is_definition]
+
+
+def _found(parsed: ParsedText, name: str) -> list[Occurrence] | None:
+    table, token = TABLES.get(parsed.language), name.encode("utf-8", "replace")
+    if table is None or not token:
+        return None
+    found: list[Occurrence] = []
+    for at in _places(parsed.text, token):
+        path = parsed.path_to(at, at + len(token))
+        if path is None or len(found) >= MAX_OCCURRENCES:
+            return None
+        if _is_name(parsed, path, at, at + len(token)):
+            found += read_occurrences(parsed, table, path, at, at + len(token))
+    return found
+
+
+def _places(text: bytes, token: bytes) -> Iterator[int]:
+    """Yield where a token stands as a whole word."""
+    at = text.find(token)
+    while at >= 0:
+        end = at + len(token)
+        if not (_is_word(text[max(0, at - 1) : at]) or _is_word(text[end : end + 1])):
+            yield at
+        at = text.find(token, end)
+
+
+def _is_word(byte: bytes) -> bool:
+    return byte.isalnum() or byte == b"_" or byte >= b"\x80"
+
+
+def _is_name(parsed: ParsedText, path: list[PathStep], at: int, end: int) -> bool:
+    node: Node = path[-1].node
+    if node.child_count:
+        return False
+    if node.type in SIGILS:
+        return node.end_byte == end and not parsed.text[node.start_byte : at].strip(b"@$#")
+    if node.type == "string_content" and len(path) > 2 and path[-3].node.type == "token_tree":
+        # A format string of Rust names variables.
+        return parsed.text[at - 1 : at] == b"{" and parsed.text[end : end + 1] in (b"}", b":")
+    is_leaf = node.type.endswith("identifier") or node.type in _LEAVES
+    return is_leaf and (node.start_byte, node.end_byte) == (at, end)
