@@ -112,10 +112,10 @@ def test_another_context_takes_the_place_of_the_one_before_in_one_jump(engine: C
 
 
 def test_a_suggestion_that_is_typed_along_stays_though_a_context_is_ready(engine: CompletionEngine) -> None:
-    asked = request(CODE + "ult.app", context=FIRST)
+    asked = request(CODE + "ult.ap", context=FIRST)
     text = engine.write(asked, NoRules(), 16).written.text
     rest(engine, asked)
-    along, elsewhere = (request(f"{CODE}ult.app{typed}", context=FIRST) for typed in (text[:1], " = 1\n    "))
+    along, elsewhere = (request(f"{CODE}ult.ap{typed}", context=FIRST) for typed in (text[:1], " = 1\n    "))
     stats = engine.write(along, NoRules(), 1).stats
     assert stats.num_forwards == 0
     assert ask(engine, elsewhere)[0] > stats.num_prompt_tokens + 8
