@@ -69,7 +69,7 @@ class PromptBudget:
         """
         if request.deadline_ms <= 0:
             return cls()
-        soon_ms = WARM_SHARE * request.deadline_ms
+        soon_ms = WARM_SHARE * (request.patience_ms if request.is_explicit else request.deadline_ms)
         return cls(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
     def holds(self, num_missing: int) -> bool:
@@ -188,7 +188,7 @@ class PromptChooser:
             chosen = self._ladder.choose(*cursor, budget, self._num_missing, context)
             return replace(chosen, has_context=context == wanted[0])
 
-        context, chosen = self._choose_context(request.document, wanted, prompt_after, budget)
+        context, chosen = self._choose_context(request, wanted, prompt_after, budget)
         self._commit(request.document, context)
         return chosen
 
@@ -222,7 +222,7 @@ class PromptChooser:
 
     def _choose_context(
         self,
-        document: str,
+        request: CompletionRequest,
         wanted: list[ContextTokens],
         prompt_after: Callable[[ContextTokens], ChosenPrompt],
         budget: PromptBudget,
@@ -233,10 +233,13 @@ class PromptChooser:
         If the user is typing a past completion, the present context is kept. A context whose full window
         delays no answer is taken at once, without building the prompts of the contexts after it.
         """
-        present = self._contexts.get(document, wanted[-1])
+        present = self._contexts.get(request.document, wanted[-1])
         first = present if present in wanted else wanted[0]
         prompts = {first: prompt_after(first)}
-        if len(wanted) == 1 or self._is_typed_along(prompts[first].prompt):
+        stays = not (request.is_explicit or request.is_repeated) and self._is_typed_along(
+            prompts[first].prompt
+        )
+        if len(wanted) == 1 or stays:
             return first, prompts[first]
         work: list[int] = []
         for context in wanted:

@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
-from lsp_server.handlers.inline_completion import prefetch_after_edit
+from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
