@@ -1,4 +1,4 @@
-"""What stands in front of a document in a prompt: snippets of its repository, and the path of its file.
+"""The front of a prompt, before the document: snippets of its repository, and the path of its file.
 
 Both are written as the target was trained to read them. A target without such a format gets neither.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from completion_engine.request import RepositoryContext
 
 _MAX_PATH_CHARS = 200
-_MAX_OWN_BYTES = 60  # of the document's own path, from its end: a cold prompt computes them too
+_MAX_OWN_BYTES = 60  # the end of the document's path: each token makes a cold prompt longer
 _MAX_OWN_TOKENS = _MAX_OWN_BYTES + 2  # with the marker and the line end
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -97,7 +97,7 @@ class RepositoryFormat:
 def shown_path(name: str, language: str) -> str:
     """Return the path that a prompt shows for a document's path or URI.
 
-    Of a URI it is the file's name. A name that does not show the language, as that of an unsaved document or
+    A URI is shown as the name of its file. A name that does not show the language, as that of an unsaved document or
     of a cell's notebook, gets an ending that does.
     """
     if _SCHEME.match(name):

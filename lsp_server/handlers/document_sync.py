@@ -52,11 +52,13 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         twin = document.copy()
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding)[0])
         session.edits.clear(uri)
+        session.deletion.clear()
     else:
         document, line_changes = _changed(document, version, changes, session.encoding)
         _put(server, document)
         for line_change in line_changes:
             session.edits.changed(uri, line_change, time.monotonic())
+            session.deletion.changed(uri, line_change, time.monotonic())
     prefetch_after_edit(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 

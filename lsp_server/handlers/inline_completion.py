@@ -21,6 +21,7 @@ from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn, plain_newlines
+from lsp_server.workspace.edit_log import restores
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.offers import CompletionRecord, Offer, fitted
 from lsp_server.workspace.settings import Settings
@@ -112,7 +113,10 @@ async def suggest(
         request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
         if uri not in session.documents:
             return ()  # it was closed meanwhile
+    deleted = session.deleted_at(snapshot) if asked == "by typing" else ""
     completion = await _complete(server, snapshot, request, turn)
+    if restores(completion.text, deleted):
+        completion = replace(completion, text="", segments=(), rule="just-deleted")
     want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
