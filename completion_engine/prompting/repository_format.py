@@ -97,8 +97,8 @@ class RepositoryFormat:
 def shown_path(name: str, language: str) -> str:
     """Return the path that a prompt shows for a document's path or URI.
 
-    A URI is shown as the name of its file. A name that does not show the language, as that of an unsaved document or
-    of a cell's notebook, gets an ending that does.
+    A URI is shown as the name of its file. A name that does not show the language, as that of an unsaved
+    document or of a cell's notebook, gets an ending that does.
     """
     if _SCHEME.match(name):
         path = name.partition("#")[0].partition("?")[0].rstrip("/")
