@@ -210,7 +210,7 @@ def test_the_real_llama_server_says_which_request_it_cannot_read(llama_server: L
 def test_a_table_for_a_page_is_markdown() -> None:
     lines = markdown({"A": figures_of([a_run(num_late=0)])})
     assert lines[0].startswith("| program | answered: p50 | p95 |")
-    assert lines[1] == "| " + " | ".join(["---"] * 11) + " |"
+    assert lines[1] == "| " + " | ".join(["---"] * 15) + " |"
     assert lines[2] == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 4 |"
 
 

@@ -1,4 +1,4 @@
-"""What the user has just deleted is not suggested again, unless they ask for it."""
+"""Text that the user has just deleted is not suggested again, unless they ask for it."""
 
 from __future__ import annotations
 
