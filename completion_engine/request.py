@@ -110,7 +110,9 @@ class CompletionRequest:
     under the same name where that is empty. `context` is shown to the target once it is computed in the
     background; no request waits for it. Documents of one `recent_scope` draft from each other's last
     completions; without one a document drafts from its own alone. With `num_candidates` above 1 a user waits
-    to choose: alternatives are written until `patience_ms`. `waited_ms` of the deadline passed before the
+    to choose: alternatives are written until `patience_ms`. A user asked by a key where it `is_explicit`, and
+    waits for the best prompt too. It `is_repeated` if the same cursor was answered before: a better prompt
+    that is computed by now may change the answer. `waited_ms` of the deadline passed before the
     engine could begin: less time is left, for the same prompt. `id` names the request in logs. `shadow` is
     the share of such requests, 0 to 1, that is checked afterwards against plain decoding. `repository_memory`
     turns repository bias on or off; `auto` follows what is usual for the target. Text is shown while its
@@ -135,6 +137,8 @@ class CompletionRequest:
     temperature: float = 0.0
     seed: int = 0
     num_candidates: int = 1
+    is_explicit: bool = False
+    is_repeated: bool = False
     id: str = ""
     shadow: float = 0.0
     repository_memory: MemoryWish = "auto"

@@ -25,6 +25,7 @@ MAX_NEW_TOKENS = 256
 MAX_TURN_S = 1.0
 _SOON_SHARE = 0.05  # share of the patience: a prompt that takes less gets no extra time
 _COLD_SHARE = 0.4  # share of the patience that a completion gets if its prompt was not cached
+_EXPLICIT_SHARE = 0.6  # share of the patience that it gets if the user asked by a key
 _SUPPRESSED = "silent"  # the value in the statistics, which clients read
 _PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
@@ -131,12 +132,14 @@ class Limits:
 
         `cold_ms` is the time to compute its prompt if most of that is not cached, else 0. If this takes a
         large part of the deadline, the deadline is moved to `_COLD_SHARE` of the patience, so that an answer
-        which is late anyway is not cut short too.
+        which is late anyway is not cut short too. An explicit request gets `_EXPLICIT_SHARE`.
         """
         deadline_ms = request.deadline_ms if request.deadline_ms > 0 else float("inf")
         left_ms = max(1.0, deadline_ms - request.waited_ms)
         if cold_ms > max(WARM_SHARE * deadline_ms, _SOON_SHARE * request.patience_ms):
             left_ms = max(left_ms, _COLD_SHARE * request.patience_ms)
+        if request.is_explicit:
+            left_ms = max(left_ms, _EXPLICIT_SHARE * request.patience_ms)
         patience_ms = max(request.patience_ms, request.deadline_ms - request.waited_ms)
         deadline_at, patience_at = (begin_s + ms / 1e3 for ms in (left_ms, patience_ms))
         turn_until = begin_s + MAX_TURN_S

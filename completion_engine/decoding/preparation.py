@@ -18,7 +18,7 @@ from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
-from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
     ChosenPrompt,
@@ -27,6 +27,7 @@ from completion_engine.prompting.prompt_choice import (
     PromptLadder,
     affordable_context,
 )
+from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, CompletionStats
 from completion_engine.target_model.language_model import LanguageModel
@@ -82,7 +83,7 @@ class RequestPreparation:
         ladder = PromptLadder(
             tokenizer,
             self.text_window,
-            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_tokens,
+            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.room,
             anchor_lines=anchor_lines_of(config.target),
         )
         self._prompts = PromptChooser(ladder, form, self._slots)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
-from completion_engine.prompting.prompt import RepositoryFormat
+from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import without_surrogates

@@ -12,19 +12,16 @@ out of the text.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import RepositoryContext
 from completion_engine.text_window import TextWindow
 
 GROWTH = 1.5  # the text window grows with typing; at this multiple of its first size a new anchor is set
 _MAX_DOCUMENTS = 64
 _MAX_ANCHORS = 4  # in each document
 _OPENING_CHARS = 64
-_MAX_PATH_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,53 +235,3 @@ def _anchor(prefix: str, visible: TextWindow, anchor_lines: int) -> tuple[_Ancho
     else:
         anchor += 1
     return _AnchoredText(prefix[start:anchor], start, opening), prefix[anchor:]
-
-
-class RepositoryFormat:
-    """Formats repository context as the target was trained to read it; empty if the target has no such
-    format.
-
-    `mask` removes secrets from each name and text.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, max_tokens: int, mask: Callable[[str], str] = str) -> None:
-        self._tokenizer, self._mask = tokenizer, mask
-        self._markers = tokenizer.repository if tokenizer.fim is not None else None
-        self._max_tokens = max_tokens
-        self._encoded = lru_cache(maxsize=16)(self._encode)
-
-    @property
-    def max_tokens(self) -> int:
-        """The most tokens of a context; 0 without a format."""
-        return self._max_tokens if self._markers is not None else 0
-
-    def tokens(self, context: RepositoryContext | None, path: str) -> tuple[int, ...]:
-        """Return the context tokens in front of a document of this path; equal contexts have equal tokens."""
-        return self._encoded(context, path) if context is not None and self.max_tokens else ()
-
-    def forget(self) -> None:
-        """Drop all cached snippets, after a document was closed."""
-        self._encoded.cache_clear()
-
-    def spell(self, tokens: list[int]) -> bytes:
-        """Return the bytes that tokens spell."""
-        return self._tokenizer.spell(tokens)
-
-    def _encode(self, context: RepositoryContext, path: str) -> tuple[int, ...]:
-        """`<repo>name`, then `<file>path` and its text for each snippet that fits, then `<file>path`."""
-        markers = self._markers
-        if markers is None:
-            return ()
-        heads = [self._head(context.repository), self._head(path)]
-        texts = [f"{self._head(snippet.path)}{self._mask(snippet.text)}\n" for snippet in context.snippets]
-        name, own, *snippets = self._tokenizer.encode_many([*heads, *texts])
-        tokens = [markers.repository, *name]
-        num_snippets = 0
-        for snippet in snippets:
-            if len(tokens) + len(snippet) + len(own) + 2 <= self._max_tokens:
-                tokens += [markers.file, *snippet]
-                num_snippets += 1
-        return (*tokens, markers.file, *own) if num_snippets else ()
-
-    def _head(self, name: str) -> str:
-        return f"{self._mask(name)[:_MAX_PATH_CHARS]}\n"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Protocol
 
-from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder, RepositoryFormat
+from completion_engine.prompting.prompt import GROWTH, Prompt, PromptBuilder
+from completion_engine.prompting.repository_format import RepositoryFormat, shown_path
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
 from completion_engine.text_window import TextWindow
@@ -33,7 +34,7 @@ _PROMPT_SHARE = 0.2  # share of the patience that a prompt may take; a longer on
 _MAX_DOCUMENTS = 64
 _NEGLIGIBLE = 8  # tokens; one pass computes them all
 
-ContextTokens = tuple[int, ...]  # the tokens in front of a document; empty for none
+ContextTokens = tuple[int, ...]  # the tokens in front of a document: snippets and its path, or its path alone
 
 
 def affordable_context(token_ms: float) -> int:
@@ -68,7 +69,7 @@ class PromptBudget:
         """
         if request.deadline_ms <= 0:
             return cls()
-        soon_ms = WARM_SHARE * request.deadline_ms
+        soon_ms = WARM_SHARE * (request.patience_ms if request.is_explicit else request.deadline_ms)
         return cls(max(soon_ms, _PROMPT_SHARE * request.patience_ms), token_ms, soon_ms)
 
     def holds(self, num_missing: int) -> bool:
@@ -187,7 +188,7 @@ class PromptChooser:
             chosen = self._ladder.choose(*cursor, budget, self._num_missing, context)
             return replace(chosen, has_context=context == wanted[0])
 
-        context, chosen = self._choose_context(request.document, wanted, prompt_after, budget)
+        context, chosen = self._choose_context(request, wanted, prompt_after, budget)
         self._commit(request.document, context)
         return chosen
 
@@ -213,14 +214,15 @@ class PromptChooser:
         self._contexts.pop(document, None)
 
     def _wanted(self, request: CompletionRequest) -> list[ContextTokens]:
-        """Return the contexts to try: the request's own, then the document's present one, then none."""
-        own = self._form.tokens(request.context, request.indexed_as or request.document)
-        present = self._contexts.get(request.document, ())
-        return list(dict.fromkeys((own, present, ()))) if own else [()]
+        """Return the contexts to try: the request's own, the document's present one, then the path alone."""
+        path = shown_path(request.indexed_as or request.document, request.language)
+        own, bare = (self._form.tokens(context, path) for context in (request.context, None))
+        present = self._contexts.get(request.document, bare)
+        return list(dict.fromkeys((own, present, bare))) if own != bare else [bare]
 
     def _choose_context(
         self,
-        document: str,
+        request: CompletionRequest,
         wanted: list[ContextTokens],
         prompt_after: Callable[[ContextTokens], ChosenPrompt],
         budget: PromptBudget,
@@ -231,10 +233,13 @@ class PromptChooser:
         If the user is typing a past completion, the present context is kept. A context whose full window
         delays no answer is taken at once, without building the prompts of the contexts after it.
         """
-        present = self._contexts.get(document, ())
+        present = self._contexts.get(request.document, wanted[-1])
         first = present if present in wanted else wanted[0]
         prompts = {first: prompt_after(first)}
-        if len(wanted) == 1 or self._is_typed_along(prompts[first].prompt):
+        stays = not (request.is_explicit or request.is_repeated) and self._is_typed_along(
+            prompts[first].prompt
+        )
+        if len(wanted) == 1 or stays:
             return first, prompts[first]
         work: list[int] = []
         for context in wanted:

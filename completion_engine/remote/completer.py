@@ -16,13 +16,14 @@ from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
-from completion_engine.prompting.prompt import Prompt, RepositoryFormat, Written
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
     PromptBudget,
     PromptChooser,
     PromptLadder,
 )
+from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
@@ -81,7 +82,7 @@ class RemoteCompleter:
         ladder = PromptLadder(
             tokenizer,
             self._window,
-            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_tokens),
+            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.room),
         )
         self._prompts = PromptChooser(ladder, form, self._past)
         self._unfinished: _Unfinished | None = None

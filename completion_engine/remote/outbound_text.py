@@ -11,7 +11,10 @@ from completion_engine.request import CompletionRequest
 from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import Span, blank_secrets, has_private_key, merged, secret_spans, without
 
-LEAVES = "the text around the cursor and snippets of indexed files, without text that looks like a secret"
+LEAVES = (
+    "the text around the cursor, the file's path in its folder and snippets of indexed files,"
+    " without text that looks like a secret"
+)
 AT_CURSOR = "secret-at-cursor"
 _NEAR = 4000  # characters before a cursor that may hold the beginning or the name of a secret there
 _STEP = 4096  # the far text stays the same while this many characters are typed

@@ -68,9 +68,9 @@ async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
             bars.close()
             _begin(path.relative_to(root), stats["engine"])
 
-        options, plans = ReplayOptions(settings={"target": target}), {path: plan}
-        answers = await replay_repository(root, plans, options, report, watch=_watch, on_ready=on_ready)
-    result = summary(answers, num_chars=plan.num_chars)
+        options, plans = ReplayOptions(settings={"target": target}, typists=["eager"]), {path: plan}
+        players = await replay_repository(root, plans, options, report, watch=_watch, on_ready=on_ready)
+    result = summary(players[0].answers, num_chars=plan.num_chars)
     warm, said = result["latency_ms"]["warm"], facts(result)
     _print(
         f"\n{said['characters not typed']} characters were not typed. "

@@ -15,6 +15,8 @@ from typing import Any, Literal
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.commands.source_file import language_id
 from lsp_server.protocol.framing import ResponseError
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
+from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import (
     AcceptKey,
@@ -27,6 +29,7 @@ from lsp_server.scripted_typing.typist import (
 )
 
 _AUTOMATIC = 2
+_PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace
 _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 
 
@@ -67,7 +70,7 @@ class Player:
     the answer arrives. `watch` is awaited after each answer, before the typist reacts to it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a person, a file, a plan and its pace
         self,
         client: LanguageClient,
         path: Path,
@@ -75,24 +78,28 @@ class Player:
         *,
         pace_ms: float = 0.0,
         watch: Watch = watch_nothing,
+        typist: TypistName = "eager",
     ) -> None:
         self._client = client
         self._uri, self._language = path.as_uri(), language_id(path)
         self._pace_s = pace_ms / 1000
         self._watch = watch
-        self._typist = Typist.at_start(plan, Buffer("", ""))
+        self.typist: TypistName = typist
+        self.answers: list[Answer] = []
+        self._typist = TYPISTS[typist].at_start(plan, Buffer("", ""))
+        self._typist.screen.pace_ms = pace_ms or USUAL_PACE_MS
         self._is_first = True
         self._item: dict[str, Any] = {}
         self._cancelled: list[asyncio.Task[Answer]] = []
 
     async def play(self, is_over: Callable[[], bool] = lambda: False) -> list[Answer]:
         """Type the plan to its end, or until `is_over`; returns the answers, the cancelled ones last."""
-        answers: list[Answer] = []
+        answers = self.answers
         self._client.open(self._uri, self._typist.buffer.text, language=self._language)
         while (stroke := self._typist.next_stroke) is not None and not is_over():
             start = time.perf_counter()
             self._send_change(self._typist.press())
-            answer = await self._ask(start, wait_s=self._pause_s(stroke.pause))
+            answer = await self._ask(start, self._typist.pause_after(stroke))
             while answer is not None:
                 taken = answer.suggestion and self._typist.consider(answer.suggestion)
                 if not taken:
@@ -101,20 +108,18 @@ class Player:
                 answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
                 start = time.perf_counter()
                 self._take(taken)
-                answer = await self._ask(start, wait_s=self._pause_s(2.0))
+                answer = await self._ask(start, _PAUSE_AFTER_ACCEPTING)
         answers += await asyncio.gather(*self._cancelled)
         self._client.close(self._uri)
         return answers
-
-    def _pause_s(self, pause: float) -> float:
-        return self._pace_s * pause or _MAX_WAIT_S
 
     def _send_change(self, change: Change | None) -> None:
         if change is not None:
             self._client.change(self._uri, [change])
 
-    async def _ask(self, start: float, *, wait_s: float) -> Answer | None:
-        """Request a completion at the cursor; None when the next key comes first."""
+    async def _ask(self, start: float, pause: float) -> Answer | None:
+        """Request a completion at the cursor; None when the next key, after `pause`, comes first."""
+        wait_s, pause_ms = self._pace_s * pause or _MAX_WAIT_S, self._typist.screen.pace_ms * pause
         location = {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
         params = {**location, "context": {"triggerKind": _AUTOMATIC}}
         request = self._client.send("textDocument/inlineCompletion", params)
@@ -124,8 +129,10 @@ class Player:
         if not done:
             self._client.cancel(request.id)
             self._cancelled.append(asyncio.create_task(_cancelled_answer(request)))
+            self._typist.see(None, pause_ms)
             return None
         answer = self._read(request, ms)
+        self._typist.see(answer.suggestion, max(0.0, pause_ms - ms))
         if answer.outcome in {"shown", "empty"}:
             why = await self._client.request("slipstream/why", location)
             answer = replace(answer, why=why or {}, is_first=is_first)
@@ -133,6 +140,11 @@ class Player:
         if self._pace_s:
             await asyncio.sleep(max(0.0, start + wait_s - time.perf_counter()))
         return answer
+
+    @property
+    def screen(self) -> ScreenLog:
+        """What was shown so far."""
+        return self._typist.screen
 
     def _read(self, request: PendingRequest, ms: float) -> Answer:
         try:

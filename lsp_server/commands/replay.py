@@ -15,10 +15,12 @@ import typer
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
 from lsp_server.commands.local_engine import reported_settings, with_target
-from lsp_server.commands.player import Answer, Player, Watch
+from lsp_server.commands.player import Answer, Player, Watch, watch_nothing
 from lsp_server.commands.replay_report import summary
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source, repository_of
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
+from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.settings_reading import merge
@@ -50,7 +52,8 @@ class ReplayOptions:
     """What is typed, and how.
 
     About `num_keystrokes` in all files together, from line `start_line` on, counted from 0, or from
-    `START_SHARE` of each file. `pace_ms` 0 waits for each answer. `settings` override the user's own.
+    `START_SHARE` of each file. `pace_ms` 0 waits for each answer. `settings` override the user's own. Each
+    of the `typists` types all of it; answers are counted and watched for the first one.
     """
 
     num_keystrokes: int = 400
@@ -59,6 +62,7 @@ class ReplayOptions:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     has_index: bool = True
+    typists: Sequence[TypistName] = ("eager", "reader")
 
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
@@ -100,11 +104,16 @@ async def replay_files(
 
     plans = {path.resolve(): planned(path, options, len(files)) for path in files}
     answers: list[Answer] = []
+    screens: dict[str, list[ScreenLog]] = {name: [] for name in TYPISTS}
     roots = Counter(map(repository_of, plans))
     for root in roots:
         mine = {path: plan for path, plan in plans.items() if repository_of(path) == root}
-        answers += await replay_repository(root, mine, options, report, watch=see, on_ready=on_ready)
-    result = summary(answers, num_chars=sum(plan.num_chars for plan in plans.values()))
+        for player in await replay_repository(root, mine, options, report, watch=see, on_ready=on_ready):
+            screens[player.typist].append(player.screen)
+            answers += player.answers if player.typist == options.typists[0] else ()
+    num_chars = sum(plan.num_chars for plan in plans.values())
+    result = summary(answers, num_chars=num_chars)
+    result["typists"] = {name: sum_of(logs).figures(num_chars) for name, logs in screens.items() if logs}
     first = next((answer.stats for answer in answers if answer.stats), {})
     about = {"target": first.get("target", ""), "device": first.get("device", "")}
     return {**about, "files": {str(root): count for root, count in roots.items()}, **result}
@@ -128,15 +137,20 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
     *,
     watch: Watch,
     on_ready: OnReady,
-) -> list[Answer]:
+) -> list[Player]:
     """Type files of one repository through a server of their own; see `replay_files`."""
     typed = [f"/{path.relative_to(root)}" for path in plans]
     index = {"exclude": typed} if options.has_index else {"enabled": False}
-    answers: list[Answer] = []
+    players: list[Player] = []
     with tempfile.TemporaryDirectory(prefix="slipstream-replay-") as index_dir:
         settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": index_dir}
         async with running_server(root, settings=settings, env=env) as client:
             on_ready(await wait_until_ready(client, report))
-            for path, plan in plans.items():
-                answers += await Player(client, path, plan, pace_ms=options.pace_ms, watch=watch).play()
-    return answers
+            for name in options.typists:
+                seen = watch if name == options.typists[0] else watch_nothing
+                for path, plan in plans.items():
+                    players.append(
+                        Player(client, path, plan, pace_ms=options.pace_ms, watch=seen, typist=name)
+                    )
+                    await players[-1].play()
+    return players

@@ -17,6 +17,19 @@ _COUNTS = (
 )  # fmt: skip
 
 
+_TYPIST_ROWS = (
+    ("seconds_saved", "seconds saved, reading included", "{:.0f}"),
+    ("keys_saved", "keys saved, those that accept included", "{}"),
+    ("share_not_typed", "characters not typed", "{:.1%}"),
+    ("chars_per_accepted", "characters for each accepted suggestion", "{:.1f}"),
+    ("share_units", "shown texts that end a unit", "{:.0%}"),
+    ("replaced_per_100", "texts replaced by the next key, for 100 characters", "{:.1f}"),
+    ("broken_per_100", "of these, the key was their next character", "{:.1f}"),
+    ("wrong_per_100", "wrong characters shown, for 100 typed", "{:.0f}"),
+    ("wrong_per_100_by_time", "wrong characters of 100 on the screen, by time", "{:.0f}"),
+)
+
+
 def kind_of(answer: Answer) -> AnswerClass:
     """What the target had to do: nothing, verify a draft that was right, or write alone.
 
@@ -100,6 +113,16 @@ def show(result: Mapping[str, Any]) -> None:
     ]
     show_rows("Milliseconds from key to answer", ("", *columns), rows)
     show_rows(f"{result['target']} on {result['device']}", ("", "value"), list(facts(result).items()))
+    show_typists(result["typists"])
+
+
+def show_typists(found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print what each scripted typist saw and saved."""
+    rows = [
+        (title, *(form.format(figures[name]) for figures in found.values()))
+        for name, title, form in _TYPIST_ROWS
+    ]
+    show_rows("What two typists see", ("", *found), rows)
 
 
 def facts(result: Mapping[str, Any]) -> dict[str, str]:

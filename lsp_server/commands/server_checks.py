@@ -57,8 +57,9 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
     try:
         for document in ("first", "second"):
             begin = time.perf_counter()
-            request = CompletionRequest(*_TEXT, "python", document, max_tokens=_NUM_TOKENS, may_leave=True)
+            request = CompletionRequest(*_TEXT, "python", document, indexed_as="check.py")
             limits: dict[str, Any] = {"deadline_ms": 0, "patience_ms": _PATIENCE_MS, "eagerness": 0.99}
+            limits |= {"max_tokens": _NUM_TOKENS, "may_leave": True}
             answer = completer.complete(replace(request, **limits))
             took_ms = (time.perf_counter() - begin) * 1e3
     except SlipstreamError as error:

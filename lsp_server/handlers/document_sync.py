@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
 from lsp_server.handlers.files import files_changed
-from lsp_server.handlers.inline_completion import prefetch_after_edit
+from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
 from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
@@ -64,11 +64,13 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         twin = document.copy()
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding)[0])
         session.edits.clear(uri)
+        session.deletion.clear()
     else:
         document, line_changes = _changed(document, version, changes, session.encoding)
         _put(server, document)
         for line_change in line_changes:
             session.edits.changed(uri, line_change, time.monotonic())
+            session.deletion.changed(uri, line_change, time.monotonic())
     prefetch_after_edit(server, uri, _typed(changes))
     session.measurements.add_change((time.perf_counter() - begin) * 1000)
 

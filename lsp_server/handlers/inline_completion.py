@@ -12,17 +12,18 @@ from typing import Literal
 
 from lsprotocol import types
 
-from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Surroundings
-from completion_engine.text_window import TextWindow, without_surrogates
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment
+from completion_engine.text_window import without_surrogates
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
+from lsp_server.handlers.prefetching import request_for, suppressed_in, want_context
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.server import SlipstreamServer
-from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
+from lsp_server.workspace.documents import DocumentSnapshot, LineColumn, plain_newlines
+from lsp_server.workspace.edit_log import restores
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.offers import CompletionRecord, Offer, fitted
-from lsp_server.workspace.prefetch import ContextWish, cursor_after
 from lsp_server.workspace.settings import Settings
 
 # The editor while the user types, the user or the editor where a client does not say, the user for certain.
@@ -105,14 +106,18 @@ async def suggest(
         )
         return ()
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
-    request = _as_asked(request, asked, settings)
+    is_repeated = session.offers.last_at(snapshot) is not None
+    request = replace(_as_asked(request, asked, settings), is_repeated=is_repeated)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
         request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
         if uri not in session.documents:
             return ()  # it was closed meanwhile
+    deleted = session.deleted_at(snapshot) if asked == "by typing" else ""
     completion = await _complete(server, snapshot, request, turn)
-    _want_context(server, snapshot, request)
+    if restores(completion.text, deleted):
+        completion = replace(completion, text="", segments=(), rule="just-deleted")
+    want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
@@ -125,17 +130,8 @@ def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings
     if asked == "by typing":
         return replace(request, suppressed_in=suppressed_in(settings))
     if asked == "to choose":
-        return replace(request, num_candidates=settings.candidates, eagerness=1.0)
+        return replace(request, num_candidates=settings.candidates, eagerness=1.0, is_explicit=True)
     return request
-
-
-def suppressed_in(settings: Settings) -> frozenset[Surroundings]:
-    """Return the kinds of text around the cursor in which nothing is suggested automatically."""
-    wanted: dict[Surroundings, bool] = {
-        "comment": settings.suggest_in_comments,
-        "string": settings.suggest_in_strings,
-    }
-    return frozenset(place for place, is_wanted in wanted.items() if not is_wanted)
 
 
 async def _complete(
@@ -159,80 +155,6 @@ def _measure(
     if offers:
         best = offers[0]
         server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
-
-
-def prefetch_after_edit(server: SlipstreamServer, uri: str, edit: Edit | None) -> None:
-    """Prefetch after a typed `edit`: the editor is likely to request a suggestion in a moment."""
-    place = cursor_after(edit, server.session.encoding) if edit else None
-    server.prefetch_timer.document_changed(
-        (lambda: prefetch(server, uri, place, writes=True)) if place else None
-    )
-
-
-def prefetch(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: bool = False) -> None:
-    """Compute the prompt at a cursor in the background, and the suggestion too where it `writes`.
-
-    Nothing is computed while it is unknown whether a team's servers or this machine will answer.
-    """
-    snapshot = server.session.snapshot(uri, place)
-    if snapshot is None:
-        return
-    settings = server.session.settings_for(uri)
-    location = server.session.location_of(uri)
-    may_leave = server.leave_rules.known(location, settings.index.exclude) if settings.remote.url else False
-    if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
-        request = request_for(server, snapshot, settings)
-        request = replace(request, suppressed_in=suppressed_in(settings), may_leave=may_leave)
-        server.scheduler.prefetch(request, writes=writes)
-        _want_context(server, snapshot, request)
-
-
-def _want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest) -> None:
-    """Have repository context chosen for this cursor, once it rests there."""
-    folder, tokens = server.session.location_of(snapshot.uri).folder, server.indexes.tokens
-    engine = server.scheduler.status.details
-    num_tokens = engine.get("num_context_tokens", 0)
-    is_wanted = server.session.settings_for(snapshot.uri).context and num_tokens
-    is_open = server.session.follows(snapshot.uri)  # it may have been closed since the request
-    if folder is None or tokens is None or request.index is None or not (is_wanted and is_open):
-        return
-
-    def is_current() -> bool:
-        return server.session.version_of(snapshot.uri) == snapshot.version
-
-    window = TextWindow(*engine["window_chars"])
-    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, window, is_current))
-
-
-def request_for(
-    server: SlipstreamServer, snapshot: DocumentSnapshot, settings: Settings
-) -> CompletionRequest:
-    """Return the engine's request for this cursor."""
-    location = server.session.location_of(snapshot.uri)
-    session = server.session
-    prefix, suffix = session.notebooks.with_neighbours(snapshot, session.documents)
-    # A lone cell does not show names of other cells, and beside an index they would count as unknown.
-    is_alone = location.is_cell and not session.notebooks.notebook_of(snapshot.uri)
-    indexed = None if is_alone else location.folder
-    request = CompletionRequest(
-        prefix=prefix,
-        suffix=suffix,
-        language=snapshot.language,
-        document=server.session.document_key(snapshot.uri),
-        indexed_as=location.indexed_as,
-        recent_scope=server.session.recent_scope(location, is_shared=server.indexes.is_shared(location)),
-        index=server.indexes.index_of(indexed) if indexed else None,
-        max_tokens=settings.max_tokens,
-        deadline_ms=settings.deadline_ms,
-        patience_ms=settings.patience_ms,
-        multiline=settings.multiline,
-        temperature=settings.temperature,
-        id=f"{server.session.window}.{server.session.measurements.num_requests}",
-        shadow=settings.shadow,
-        repository_memory=settings.repository_memory,
-        eagerness=settings.eagerness,
-    )
-    return replace(request, context=server.contexts.of(request)) if settings.context else request
 
 
 def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:

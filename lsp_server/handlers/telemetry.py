@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsp_server.handlers.inline_completion import prefetch
+from lsp_server.handlers.prefetching import prefetch
 from lsp_server.protocol.lsp_conversion import member, read_position
 from lsp_server.protocol.server import SlipstreamServer
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import Answer, Player
 from lsp_server.history.blocks import Block
+from lsp_server.scripted_typing.reader import TypistName
+from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stretch_end
 from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
 
@@ -57,6 +59,7 @@ class TypedBlock:
     first_ms: list[float] = field(default_factory=list)
     warm_ms: list[float] = field(default_factory=list)
     suggestions: list[SeenSuggestion] = field(default_factory=list)
+    screen: ScreenLog = field(default_factory=ScreenLog)
 
     @property
     def num_keys_saved(self) -> int:
@@ -102,7 +105,7 @@ class BlockPlayer:
     is_over: Callable[[], bool]
     _wrong: tuple[int, str] = (0, "")
 
-    async def play(self, block: Block, plan: TypingPlan) -> TypedBlock:
+    async def play(self, block: Block, plan: TypingPlan, typist: TypistName = "eager") -> TypedBlock:
         """Type `plan` until it is over. Raises SlipstreamError."""
         typed = TypedBlock(block, self.model)
         typists: list[Typist] = []
@@ -112,11 +115,12 @@ class BlockPlayer:
             if answer.suggestion is not None:
                 self._note(typed, typist, answer, answer.suggestion)
 
-        player = Player(self.client, self.folder / block.path, plan, watch=watch)
+        player = Player(self.client, self.folder / block.path, plan, watch=watch, typist=typist)
+        typed.screen = player.screen
         for answer in await player.play(self.is_over):
             _count(typed, answer)
-        for typist in typists:
-            typed.num_chars, typed.num_keys = max(0, typist.offset - plan.start), typist.num_done
+        for person in typists:
+            typed.num_chars, typed.num_keys = max(0, person.offset - plan.start), person.num_done
         return typed
 
     def _note(self, typed: TypedBlock, typist: Typist, answer: Answer, suggestion: ShownSuggestion) -> None:

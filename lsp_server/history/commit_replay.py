@@ -39,11 +39,15 @@ class CommitBlocks:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCommit:
-    """A commit's typed blocks, in order; fewer than it has when its time was over."""
+    """A commit's typed blocks, in order; fewer than it has when its time was over.
+
+    `read` are the same blocks with the typist who reads.
+    """
 
     commit: Commit
     typed: Sequence[TypedBlock]
     num_files_left_out: int
+    read: Sequence[TypedBlock] = ()
 
 
 @dataclass(slots=True)
@@ -105,13 +109,13 @@ class CommitReplayer:
                 num_left_out = await asyncio.to_thread(files.become, commit.commit.parents[0])
                 await self._change_folders(client, added=here)
                 end = limit.end_of(commit, len(commits) - number)
-                typed = await self._type_commit(client, files, commit, end)
+                typed, read = await self._type_commit(client, files, commit, end)
                 await self._change_folders(client, removed=here)
-                on_commit(ReplayedCommit(commit.commit, typed, num_left_out))
+                on_commit(ReplayedCommit(commit.commit, typed, num_left_out, read))
 
     async def _type_commit(
         self, client: LanguageClient, files: FilesOnDisk, commit: CommitBlocks, end: float
-    ) -> list[TypedBlock]:
+    ) -> tuple[list[TypedBlock], list[TypedBlock]]:
         begin = time.monotonic()
         num_chars = round(self.chars_per_s * (end - begin))
         ends = commit.ends or sampled_ends(commit.blocks, num_chars)
@@ -122,6 +126,7 @@ class CommitReplayer:
             return now >= end
 
         typed: list[TypedBlock] = []
+        read: list[TypedBlock] = []
         for number, block_end in ends.items():
             if is_over():
                 break
@@ -129,13 +134,14 @@ class CommitReplayer:
             plan = plan_of(block, block_end)
             player = BlockPlayer(client, files.folder, str(self.engine["target"]), is_over)
             typed.append(await player.play(block, plan))
+            read.append(await player.play(block, plan, "reader"))
             if block.saved is not None:
                 change = files.save(block.path, block.saved)
                 client.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
         if seconds := time.monotonic() - begin:
             num_typed = sum(one.num_chars for one in typed)
             self.chars_per_s = max(_MIN_CHARS_PER_S, num_typed / seconds)
-        return typed
+        return typed, read
 
     async def _change_folders(
         self, client: LanguageClient, *, added: Path | None = None, removed: Path | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from lsp_server.commands.replay_report import ratio
 from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
+from lsp_server.scripted_typing.screen import sum_of
 from lsp_server.workspace.measurements import percentiles
 
 NUM_EXAMPLES = 3
@@ -36,6 +37,11 @@ def totals(blocks: Iterable[TypedBlock]) -> dict[str, Any]:
         "warm_ms": percentiles(ms for one in typed for ms in one.warm_ms),
         "first_ms": percentiles(ms for one in typed for ms in one.first_ms),
     }
+
+
+def seen_by(blocks: Sequence[TypedBlock]) -> dict[str, Any]:
+    """Return the figures of the screen of these blocks' typist."""
+    return sum_of(one.screen for one in blocks).figures(sum(one.num_chars for one in blocks))
 
 
 def totals_by(key: Callable[[TypedBlock], str], blocks: Iterable[TypedBlock]) -> dict[str, dict[str, Any]]:

@@ -61,6 +61,11 @@ class HistoryRecord:
         return [typed for commit in self.replayed for typed in commit.typed]
 
     @property
+    def read(self) -> list[TypedBlock]:
+        """The same blocks with the typist who reads."""
+        return [read for commit in self.replayed for read in commit.read]
+
+    @property
     def typed_larger(self) -> list[TypedBlock]:
         """The same blocks with the larger model, as far as the time allowed."""
         return [typed for commit in self.larger for typed in commit.typed]

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lsp_server.commands.machine_checks import processor
+from lsp_server.commands.replay_report import show_typists
 from lsp_server.commands.terminal import console, show_rows
 from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
 from lsp_server.history.commit_replay import ReplayedCommit
@@ -14,6 +15,7 @@ from lsp_server.history.figures import (
     best_suggestions,
     compared,
     same_blocks,
+    seen_by,
     totals,
     totals_by,
     worst_misses,
@@ -39,6 +41,7 @@ def report_of(record: HistoryRecord) -> dict[str, Any]:
         "num_commits": len(record.replayed),
         "num_commits_chosen": record.num_chosen,
         **totals(typed),
+        "typists": {"eager": seen_by(typed), "reader": seen_by(record.read)},
         "by_language": totals_by(lambda one: one.block.language, typed),
         "by_file": totals_by(lambda one: one.block.path, typed),
         "by_commit": [_commit_row(commit) for commit in record.replayed],
@@ -110,6 +113,7 @@ def show_report(result: dict[str, Any]) -> None:
     columns = ("", "characters", "not typed", "keys saved", "median ms", "95 % ms", "shown wrong")
     rows = [_row(name, group) for name, group in list(result["by_language"].items())[:5]]
     show_rows("By language", columns, rows)
+    show_typists(result["typists"])
     if result["by_model"]:
         rows = [_row(name, group) for name, group in result["by_model"].items()]
         show_rows("By model, on the same blocks", columns, rows)

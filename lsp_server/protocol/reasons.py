@@ -25,6 +25,7 @@ REASONS: Mapping[str, str] = {
     "trigger-manual": "The setting trigger is manual: suggestions appear only when you ask for them.",
     "secret-file": "Files of this name usually hold secrets, so no model reads them.",
     "unread-folder": "Slipstream has not read the settings of this folder yet.",
+    "just-deleted": "You have just deleted this text. Type on, or ask for a suggestion by its key.",
     "superseded": "A newer request replaced this one.",
     "document-changed": "The document changed before the suggestion was ready.",
     "unknown-document": "This document is not open.",

@@ -81,6 +81,7 @@ class SlipstreamServer(LanguageServer):
         self.readings = FolderReadings()
         self.leave_rules = LeaveRules()
         self.prefetch_timer = PrefetchTimer()
+        self.when_indexed: Callable[[], None] | None = None  # what waits for an index
         self._following: set[asyncio.Task[None]] = set()
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
@@ -277,6 +278,8 @@ class SlipstreamServer(LanguageServer):
             self._report_progress(report.folder, title, report.path, report.done, report.total)
         else:
             self._end_progress(report.folder, "")
+            if report.state == "ready" and (call := self.when_indexed) is not None:
+                call()
 
     def _report_progress(self, key: object, title: str, message: str, done: int, total: int) -> None:
         if key not in self._progress:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
+from lsp_server.scripted_typing.screen import ScreenLog, Seen
 from lsp_server.scripted_typing.typing_plan import Span, Stroke, TypingPlan
+from lsp_server.scripted_typing.units import ends_unit
 from lsp_server.workspace.documents import PositionEncoding, index_of, units_of
 
 Change = dict[str, Any]
@@ -97,9 +99,11 @@ class Typist:
     offset: int = 0
     num_wrong: int = 0
     closed: list[Span] = field(default_factory=list)
+    screen: ScreenLog = field(default_factory=ScreenLog)
+    num_seen: int = 0  # characters left of the cursor when the screen was seen last
 
     @classmethod
-    def at_start(cls, plan: TypingPlan, buffer: Buffer) -> Typist:
+    def at_start(cls, plan: TypingPlan, buffer: Buffer) -> Self:
         """A typist before the first stroke; `buffer` is set to the plan's beginning."""
         buffer.left, buffer.right = plan.text[: plan.start], plan.text[plan.end :]
         return cls(plan, buffer, offset=plan.start)
@@ -149,6 +153,29 @@ class Typist:
             return self.buffer.write(text, self.plan.text[span.start : span.end - 1])
         return self.buffer.write(text)
 
+    def pause_after(self, stroke: Stroke) -> float:
+        """The pause after a stroke that was just made, in units of the pace."""
+        return stroke.pause
+
+    def see(self, suggestion: ShownSuggestion | None, visible_ms: float) -> None:
+        """Note what is on the screen from the answer to a key until the next key."""
+        left, num_seen = self.buffer.left, self.num_seen
+        self.num_seen = len(left)
+        typed = left[num_seen:] if len(left) >= num_seen else "\0"  # an erased letter agrees with nothing
+        if suggestion is None:
+            self.screen.saw(Seen(), typed, visible_ms)
+            return
+        num_wrong = len(self.wrong_part(suggestion)[1])
+        self.screen.saw(Seen(suggestion.text, num_wrong, self.ends_unit(suggestion)), typed, visible_ms)
+
+    def ends_unit(self, suggestion: ShownSuggestion) -> bool:
+        """Whether a suggestion ends where a person would stop reading; see `units`."""
+        end = self.offset + len(suggestion.text)
+        is_in_file = not self.num_wrong and self.plan.text[self.offset : end] == suggestion.text
+        return ends_unit(
+            self.buffer.left, suggestion.text, self.plan.text[end : end + 1] if is_in_file else ""
+        )
+
     def consider(self, suggestion: ShownSuggestion) -> AcceptKey | None:
         """Whether the shown suggestion is accepted before the next stroke, and how much of it."""
         stroke = self.next_stroke
@@ -190,10 +217,12 @@ class Typist:
 
     def accept(self, acceptance: AcceptKey) -> Change:
         """Accept a suggestion as decided; the strokes that it saves are left out."""
-        end = self.offset + len(acceptance.text)
+        end, num_done = self.offset + len(acceptance.text), self.num_done
         self.closed = [span for span in self.closed if span.start >= end]
         change = self.buffer.write(acceptance.text, num_replaced=acceptance.num_replaced)
         self._jump(end)
+        self.screen.accepted(len(acceptance.text), self.num_done - num_done)
+        self.num_seen = len(self.buffer.left)
         return change
 
     def _jump(self, offset: int) -> None:

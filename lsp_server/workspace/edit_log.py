@@ -1,4 +1,5 @@
-"""The user's recent edits: keystrokes joined to hunks, for the documents that may be indexed.
+"""The user's recent edits: keystrokes joined to hunks, for the documents that may be indexed, and the
+last deletion, in any document.
 
 Records which text was replaced by which, and where the new text is now. Bounded for each document and in all;
 closed documents are dropped. Used on the event loop only.
@@ -6,18 +7,22 @@ closed documents are dropped. Used on the event loop only.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from completion_engine.next_edit.edits import Hunk, common_ends
-from lsp_server.workspace.documents import LineChange
+from lsp_server.workspace.documents import Document, LineChange
+from lsp_server.workspace.lines import contents_of
 
 MAX_DOCUMENTS = 32
 MAX_HUNKS = 40  # hunks of each document; each accepted place of a rename is one
 MAX_LINES = 60  # lines on each side of a hunk; larger changes are not proposed again elsewhere
 MAX_LINE_CHARS = 2_000
+MIN_DELETED_CHARS = 2  # a single character was probably deleted in passing
+_WITHIN_WORD = re.compile(r"\w\w")
 JOIN_S = 60.0  # after a longer time, a change of the same line begins a new hunk
 
 
@@ -99,6 +104,51 @@ class EditLog:
             ordered = sorted(hunks, key=lambda hunk: (hunk.first_line, hunk.end_line))
             assert all(hunk.old != hunk.new for hunk in ordered)  # noqa: S101 - as above
             assert all(one.end_line <= other.first_line for one, other in pairwise(ordered))  # noqa: S101 - as above
+
+
+class LastDeletion:
+    """The text that the user deleted last, key by key or at once, until another edit follows."""
+
+    def __init__(self) -> None:
+        self._hunk: Hunk | None = None
+
+    def changed(self, document: str, change: LineChange, now_s: float) -> None:
+        """Record one change of a document; an insertion ends the deletion."""
+        hunk, change = self._hunk, trimmed(change)
+        if not (change.old or change.new):
+            return
+        joined = [hunk] if hunk is not None and hunk.document == document and _touches(hunk, change) else []
+        old, new = ("".join(f"{line}\n" for line in lines) for lines in (change.old, change.new))
+        is_deletion = len(new) < len(old) and sum(common_ends(old, new)) == len(new)
+        self._hunk = _joined(document, joined, change, now_s) if is_deletion else None
+
+    def clear(self) -> None:
+        """Drop it, because an edit was not read."""
+        self._hunk = None
+
+    def text_at(self, document: Document, line: int, column: int) -> str:
+        """Return the deleted text that would stand after this cursor position; empty elsewhere."""
+        hunk = self._hunk
+        if hunk is None or hunk.document != document.uri:
+            return ""
+        first, end = max(0, hunk.first_line - 1), hunk.end_line + 1
+        if not first <= line < end:
+            return ""
+        above = contents_of(document.lines[first : hunk.first_line])
+        below = contents_of(document.lines[hunk.end_line : end])
+        old, new = ("\n".join((*above, *lines, *below)) for lines in (hunk.old, hunk.new))
+        cursor = len("\n".join(contents_of(document.lines[first:line]))) + (line > first) + column
+        removed = old[cursor : len(old) - len(new) + cursor]
+        return removed if f"{new[:cursor]}{removed}{new[cursor:]}" == old else ""
+
+
+def restores(text: str, deleted: str) -> bool:
+    """Return whether a suggestion would bring deleted text back, or the beginning of it."""
+    text, deleted = text.strip(), deleted.strip()
+    if len(deleted) < MIN_DELETED_CHARS or not text:
+        return False
+    goes_on = _WITHIN_WORD.match(text, len(deleted) - 1) is not None
+    return deleted.startswith(text) or (text.startswith(deleted) and not goes_on)
 
 
 def trimmed(change: LineChange) -> LineChange:

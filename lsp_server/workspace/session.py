@@ -13,7 +13,7 @@ from lsp_server.workspace.documents import (
     PositionEncoding,
     typed_word,
 )
-from lsp_server.workspace.edit_log import EditLog
+from lsp_server.workspace.edit_log import EditLog, LastDeletion
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, WorkspaceFolders, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
@@ -53,6 +53,7 @@ class Session:
     notebooks: Notebooks = field(default_factory=Notebooks)
     unidentified: set[str] = field(default_factory=set)
     edits: EditLog = field(default_factory=EditLog)
+    deletion: LastDeletion = field(default_factory=LastDeletion)
     offers: RecentOffers = field(default_factory=RecentOffers)
     proposals: Proposals = field(default_factory=Proposals)
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)
@@ -219,6 +220,13 @@ class Session:
             return False
         line, column = document.place(place, self.encoding)
         return bool(typed_word(document.content(line)[:column]))
+
+    def deleted_at(self, snapshot: DocumentSnapshot) -> str:
+        """Return the text that the user deleted last if it stood after this cursor, otherwise nothing."""
+        document = self.documents.get(snapshot.uri)
+        if document is None or document.version != snapshot.version:
+            return ""
+        return self.deletion.text_at(document, snapshot.line, snapshot.column)
 
     def accept(self, record_id: object, num_units: int | None = None) -> None:
         """Count the characters of a suggestion that the user accepted; see `RecentOffers.accept`."""

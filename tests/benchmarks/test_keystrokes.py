@@ -20,7 +20,7 @@ from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing
 from lsp_server.scripted_typing.typist import Buffer
 from tests.benchmarks.command_line import app_of
 from tests.benchmarks.keystrokes.__main__ import keystrokes
-from tests.benchmarks.keystrokes.figures import figures_of, markdown, milliseconds, table_row
+from tests.benchmarks.keystrokes.figures import COLUMNS, figures_of, markdown, milliseconds, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
 from tests.benchmarks.keystrokes.in_neovim import keys_between
 from tests.benchmarks.keystrokes.llama_server import PART, PEERS, PROGRAM, LlamaServer, running_llama_server
@@ -210,8 +210,8 @@ def test_the_real_llama_server_says_which_request_it_cannot_read(llama_server: L
 def test_a_table_for_a_page_is_markdown() -> None:
     lines = markdown({"A": figures_of([a_run(num_late=0)])})
     assert lines[0].startswith("| program | answered: p50 | p95 |")
-    assert lines[1] == "| " + " | ".join(["---"] * 11) + " |"
-    assert lines[2] == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 4 |"
+    assert lines[1] == "| " + " | ".join(["---"] * len(COLUMNS)) + " |"
+    assert lines[2] == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 0 | 0% | 0.0 | 0 | 4 |"
 
 
 def test_a_table_of_result_files_tells_of_a_busy_machine(tmp_path: Path) -> None:

@@ -112,13 +112,35 @@ def test_another_context_takes_the_place_of_the_one_before_in_one_jump(engine: C
 
 
 def test_a_suggestion_that_is_typed_along_stays_though_a_context_is_ready(engine: CompletionEngine) -> None:
-    asked = request(CODE + "ult.app", context=FIRST)
+    asked = request(CODE + "ult.ap", context=FIRST)
     text = engine.write(asked, NoRules(), 16).written.text
     rest(engine, asked)
-    along, elsewhere = (request(f"{CODE}ult.app{typed}", context=FIRST) for typed in (text[:1], " = 1\n    "))
+    along, elsewhere = (request(f"{CODE}ult.ap{typed}", context=FIRST) for typed in (text[:1], " = 1\n    "))
     stats = engine.write(along, NoRules(), 1).stats
     assert stats.num_forwards == 0
     assert ask(engine, elsewhere)[0] > stats.num_prompt_tokens + 8
+
+
+@pytest.mark.parametrize("how", ["is_explicit", "is_repeated"])
+def test_who_asks_again_at_the_same_place_gets_the_context_that_came_meanwhile(
+    engine: CompletionEngine, how: str
+) -> None:
+    num_plain, _ = ask(engine, request(CODE + "ult.ap"))
+    with_context = request(CODE + "ult.ap", context=FIRST)
+    assert ask(engine, with_context)[0] == num_plain  # while typing, the answer stays
+    rest(engine, with_context)
+    ask(engine, with_context)
+    num_tokens, num_new = ask(engine, replace(with_context, **{how: True}, deadline_ms=10_000.0))
+    assert (num_tokens > num_plain + 8, num_new <= 8) == (True, True)
+
+
+def test_an_explicit_request_waits_for_its_context(engine: CompletionEngine) -> None:
+    """Unlike one that comes by typing."""
+    soon = {"deadline_ms": 1e-6, "patience_ms": 300 * engine.target.prompt_token_ms}
+    typed = replace(request(context=FIRST), **soon)
+    num_typed = engine.complete(typed).stats.num_prompt_tokens
+    num_explicit = engine.complete(replace(typed, is_explicit=True)).stats.num_prompt_tokens
+    assert num_explicit > num_typed + 8
 
 
 def test_a_context_that_is_wanted_no_more_is_gone_at_once(

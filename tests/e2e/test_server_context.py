@@ -68,6 +68,26 @@ async def test_a_definition_comes_when_somebody_rests_and_goes_with_its_file(
         assert await typist.num_prompt_tokens() < first + NUM_MORE
 
 
+async def test_a_request_at_the_same_place_gets_what_the_index_knows_by_now(
+    start_editor: StartEditor, repository: Path
+) -> None:
+    """The first one comes before there is an index; nothing is typed after it."""
+    async with start_editor(repository) as editor:
+        uri = editor.open("tidy.py", TIDY)
+        asked: list[int] = []
+
+        async def num_prompt_tokens() -> int:
+            asked.append((await editor.stats())["tokens"].get("num_prompt_tokens", 0))
+            await editor.suggest(uri, LINE, COLUMN)
+            return int((await editor.stats())["tokens"]["num_prompt_tokens"] - asked[-1])
+
+        await editor.until_state("ready")
+        first = await num_prompt_tokens()
+        async with asyncio.timeout(PATIENCE_S):
+            while await num_prompt_tokens() < first + NUM_MORE:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(REST_S)
+
+
 async def test_where_the_setting_is_off_nothing_comes(start_editor: StartEditor, repository: Path) -> None:
     """Until another window of the same process, where it is on, has its context."""
     async with start_editor(repository, {"context": False}) as off, start_editor(repository) as on:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
+from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from tests.benchmarks.keystrokes.file_run import FileRun
 
 COLUMNS = (
@@ -24,8 +25,15 @@ COLUMNS = (
     "first in a file",
     "not typed",
     "wrong per 100",
+    "seconds saved",
+    "end a unit",
+    "replaced per 100",
+    "wrong by time",
     "keys",
 )
+
+
+_SEEN = ("seconds_saved", "share_units", "replaced_per_100", "wrong_per_100_by_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,10 @@ class Figures:
     first_ms: float
     share_not_typed: float
     wrong_per_100: float
+    seconds_saved: float
+    share_units: float
+    replaced_per_100: float
+    wrong_per_100_by_time: float
 
     def as_dict(self) -> dict[str, float | None]:
         """As JSON values: null for an infinite time."""
@@ -57,6 +69,7 @@ def figures_of(runs: Sequence[FileRun]) -> Figures:
     num_late = sum(run.num_late for run in runs)
     answered = sorted([*shown, *(ms for run in runs for ms in run.empty_ms), *[math.inf] * num_late])
     num_keys, num_chars = len(answered), sum(run.num_chars for run in runs)
+    seen = sum_of(ScreenLog(**run.screen) for run in runs).figures(num_chars)  # type: ignore[arg-type]
     firsts = [math.inf if run.first_ms is None else run.first_ms for run in runs]
     return Figures(
         num_keys=num_keys,
@@ -69,6 +82,7 @@ def figures_of(runs: Sequence[FileRun]) -> Figures:
         first_ms=median(firsts),
         share_not_typed=sum(run.num_not_typed for run in runs) / num_chars,
         wrong_per_100=100 * sum(run.num_wrong for run in runs) / num_chars,
+        **{name: seen[name] for name in _SEEN},
     )
 
 
@@ -76,7 +90,8 @@ def by_system(runs: Iterable[FileRun]) -> dict[str, Figures]:
     """The figures of each program, in the order in which they come."""
     found: dict[str, list[FileRun]] = {}
     for run in runs:
-        found.setdefault(run.system, []).append(run)
+        who = "" if run.typist == "eager" else f", {run.typist}"
+        found.setdefault(f"{run.system}{who}", []).append(run)
     return {system: figures_of(own) for system, own in found.items()}
 
 
@@ -96,6 +111,10 @@ def table_row(system: str, figures: Figures) -> tuple[str, ...]:
         milliseconds(figures.first_ms),
         f"{figures.share_not_typed:.0%}",
         f"{figures.wrong_per_100:.0f}",
+        f"{figures.seconds_saved:.0f}",
+        f"{figures.share_units:.0%}",
+        f"{figures.replaced_per_100:.1f}",
+        f"{figures.wrong_per_100_by_time:.0f}",
         str(figures.num_keys),
     )
 

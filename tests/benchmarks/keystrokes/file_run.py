@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lsp_server.commands.player import Answer
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
+from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.keystrokes.vim_client import LlamaVim
@@ -25,7 +27,7 @@ class FileRun:
 
     `shown_ms` are the times from a key to its suggestion, `empty_ms` to the answer that there is none.
     `num_late` keys had no answer when the next one came. `first_ms` is the time from the first key to the
-    first suggestion on the screen, None without one.
+    first suggestion on the screen, None without one. `screen` are the sums of a `ScreenLog`.
     """
 
     system: str
@@ -38,6 +40,8 @@ class FileRun:
     first_ms: float | None
     shown_ms: tuple[float, ...]
     empty_ms: tuple[float, ...]
+    typist: str = "eager"
+    screen: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def num_keys(self) -> int:
@@ -58,13 +62,14 @@ class Watcher:
     """Adds up what is shown while a file is typed; `watch` fits a `Player`."""
 
     def __init__(self) -> None:
-        self._wrong = ShownWrong()
+        self._wrong, self._screen = ShownWrong(), ScreenLog()
         self._first_at: float | None = None
         self._start = time.perf_counter()
 
     async def watch(self, answer: Answer, typist: Typist) -> None:
         """Count one answer, before the typist reacts to it."""
         self._wrong.add(answer, typist)
+        self._screen = typist.screen
         if answer.suggestion is not None and self._first_at is None:
             self._first_at = time.perf_counter()
 
@@ -89,6 +94,7 @@ class Watcher:
             first_ms=None if self._first_at is None else round((self._first_at - self._start) * 1000, 1),
             shown_ms=times["shown"],
             empty_ms=times["empty"],
+            screen=self._screen.sums(),
         )
 
 
@@ -102,16 +108,18 @@ async def type_plan(typist: Typist, pace_ms: float, watcher: Watcher, screen: Sc
     the next key; it returns what is shown at the end of them.
     """
     answers: list[Answer] = []
+    typist.screen.pace_ms = pace_ms
 
     async def answer_at(start: float, pause_ms: float) -> Answer:
         answer = await screen(typist, start, pause_ms)
+        typist.see(answer.suggestion, max(0.0, pause_ms - answer.ms))
         await watcher.watch(answer, typist)
         return answer
 
     while (stroke := typist.next_stroke) is not None:
         start = time.perf_counter()
         typist.press()
-        answer = await answer_at(start, stroke.pause * pace_ms)
+        answer = await answer_at(start, typist.pause_after(stroke) * pace_ms)
         while answer.suggestion and (taken := typist.consider(answer.suggestion)):
             answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
             start = time.perf_counter()
@@ -127,7 +135,7 @@ async def rest_of(start: float, pause_ms: float) -> None:
 
 
 async def type_with_llama_vim(
-    client: LlamaVim, plan: TypingPlan, pace_ms: float, watcher: Watcher
+    client: LlamaVim, plan: TypingPlan, pace_ms: float, watcher: Watcher, typist: TypistName = "eager"
 ) -> list[Answer]:
     """Type a plan in an editor with llama.vim's requests."""
 
@@ -144,7 +152,8 @@ async def type_with_llama_vim(
 
     ring = asyncio.create_task(client.tend_ring())
     try:
-        answers = await type_plan(Typist.at_start(plan, Buffer("", "")), pace_ms, watcher, screen)
+        person = TYPISTS[typist].at_start(plan, Buffer("", ""))
+        answers = await type_plan(person, pace_ms, watcher, screen)
         await client.finish()
     finally:
         ring.cancel()

@@ -18,6 +18,7 @@ from typing import Any
 
 from completion_engine.errors import MachineError, UserError
 from lsp_server.commands.player import Answer
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
 from tests.benchmarks.keystrokes.file_run import Watcher, rest_of, type_plan
@@ -88,9 +89,9 @@ class InNeovim:
         self._do(self._editor.call, "vim.api.nvim_win_set_cursor(0, {...})", line, 0)
         self._do(self._editor.type, "i")
 
-    async def type(self, pace_ms: float, watcher: Watcher) -> list[Answer]:
+    async def type(self, pace_ms: float, watcher: Watcher, name: TypistName = "eager") -> list[Answer]:
         """Press the plan's keys. Raises MachineError when the editor does not hold its text at the end."""
-        typist = Typist.at_start(self._plan, Buffer("", ""))
+        typist = TYPISTS[name].at_start(self._plan, Buffer("", ""))
         left, right = typist.buffer.left, typist.buffer.right
 
         async def screen(typist: Typist, start: float, pause_ms: float) -> Answer:

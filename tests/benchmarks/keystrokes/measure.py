@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lsp_server.commands.player import Player
 from lsp_server.commands.replay import START_SHARE
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from tests.benchmarks.keystrokes import in_neovim
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
@@ -54,6 +55,7 @@ class KeystrokeOptions:
     pace_ms: float = 220.0
     seed: int = 0
     instruction_set: str | None = None
+    typist: TypistName = "eager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,15 @@ def measure(
     load_before = round(os.getloadavg()[0], 2)
     with _llama_server(options) as server:
         turns = [
-            (file, options.systems[(number + at) % len(options.systems)])
+            (file, options.systems[(number + at) % len(options.systems)], typist)
             for at, file in enumerate(files)
             for number in range(len(options.systems))
+            for typist in TYPISTS
         ]
-        for done, (file, system) in enumerate(turns):
+        for done, (file, system, typist) in enumerate(turns):
             report("Typing", done, len(turns))
-            keep(asyncio.run(_run(file, system, options, server)))
+            found = asyncio.run(_run(file, system, replace(options, typist=typist), server))
+            keep(replace(found, typist=typist))
         version = server.version if server else None
     return {
         "bench": "keystrokes",
@@ -149,7 +153,7 @@ async def _run(
     rest = (file.plan.text[: file.plan.start] + file.plan.text[file.plan.end :]).split("\n")
     await client.visit(rest, file.plan.text.count("\n", 0, file.plan.start), file.name)
     watcher = Watcher()
-    answers = await type_with_llama_vim(client, file.plan, options.pace_ms, watcher)
+    answers = await type_with_llama_vim(client, file.plan, options.pace_ms, watcher, options.typist)
     return watcher.run_of(system, file.label, file.plan, answers)
 
 
@@ -176,7 +180,7 @@ async def type_in_neovim(
         if name != SLIPSTREAM and server is not None:
             await asyncio.to_thread(server.wait_idle)
         watcher = Watcher()
-        answers = await editor.type(options.pace_ms, watcher)
+        answers = await editor.type(options.pace_ms, watcher, options.typist)
     return watcher.run_of(system, file.label, file.plan, answers)
 
 
@@ -191,6 +195,7 @@ async def type_with_slipstream(
         async with running_server(file.root, settings=chosen, env=env) as client:
             await wait_until_ready(client, lambda *_: None)
             watcher = Watcher()
-            player = Player(client, path, file.plan, pace_ms=options.pace_ms, watch=watcher.watch)
+            pace_ms, typist = options.pace_ms, options.typist
+            player = Player(client, path, file.plan, pace_ms=pace_ms, watch=watcher.watch, typist=typist)
             answers = await player.play()
     return watcher.run_of(SLIPSTREAM, file.label, file.plan, answers)

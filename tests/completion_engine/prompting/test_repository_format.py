@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.prompting.prompt import PromptBuilder, RepositoryFormat
+from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.prompt_choice import MAX_CONTEXT_TOKENS, affordable_context
+from completion_engine.prompting.repository_format import RepositoryFormat, shown_path
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
@@ -43,8 +44,10 @@ def test_markers_in_names_and_texts_are_text(tokenizer: Tokenizer) -> None:
 def test_what_there_is_no_room_for_is_left_out_snippet_by_snippet(
     tokenizer: Tokenizer, max_tokens: int
 ) -> None:
-    tokens = RepositoryFormat(tokenizer, max_tokens).tokens(CONTEXT, "own.py")
-    assert len(tokens) <= max_tokens
+    form = RepositoryFormat(tokenizer, max_tokens)
+    tokens = form.tokens(CONTEXT, "own.py")
+    assert len(tokens) <= max_tokens or tokens == form.tokens(None, "own.py")
+    assert len(tokens) <= form.room
     text = spelt(tokenizer, tokens)
     assert all(
         f"<file>{snippet.path}\n{snippet.text}\n" in text or snippet.path not in text for snippet in SNIPPETS
@@ -52,10 +55,52 @@ def test_what_there_is_no_room_for_is_left_out_snippet_by_snippet(
 
 
 @pytest.mark.parametrize("context", [None, RepositoryContext("shelf", ())])
-def test_without_snippets_the_prompt_is_as_before(
+def test_without_snippets_a_prompt_names_its_file_alone(
     tokenizer: Tokenizer, context: RepositoryContext | None
 ) -> None:
-    assert RepositoryFormat(tokenizer, 200).tokens(context, "own.py") == ()
+    form = RepositoryFormat(tokenizer, 200)
+    assert spelt(tokenizer, form.tokens(context, "own.py")) == "<file>own.py\n"
+    assert form.tokens(context, "") == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("<|file_sep|>.py", "<|file_sep|>.py"),
+        ("deep/" * 40 + "name.go", "deep/" * 10 + "name.go"),
+        ("x" * 500, "x" * 60),
+        ("\udc80.c", "?.c"),
+        ("ü" * 60, "ü" * 30),
+    ],
+)
+def test_a_long_or_odd_path_costs_few_tokens(tokenizer: Tokenizer, path: str, shown: str) -> None:
+    form = RepositoryFormat(tokenizer, 0)
+    tokens = form.tokens(None, path)
+    assert spelt(tokenizer, tokens) == f"<file>{shown}\n"
+    assert len(tokens) <= form.room
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "shown"),
+    [
+        ("src/main.go", "go", "src/main.go"),
+        ("include/shape.h", "cpp", "include/shape.h"),
+        ("Dockerfile", "dockerfile", "Dockerfile"),
+        ("file:///home/ann/my%20work/main.go", "go", "main.go"),
+        ("file:///home/ann/main.go?x#y", "go", "main.go"),
+        ("untitled:Untitled-1", "python", "Untitled-1.py"),
+        ("untitled:/home/ann/new.rs", "rust", "new.rs"),
+        ("bin/deploy", "shellscript", "bin/deploy.sh"),
+        ("notes/day.ipynb", "python", "notes/day.py"),
+        ("vscode-notebook-cell:/home/ann/day.ipynb#W0sZmlsZQ%3D%3D", "python", "day.py"),
+        ("untitled:Untitled-1", "plaintext", "Untitled-1.txt"),
+        ("untitled:Untitled-1", "a-language-of-my-own", "Untitled-1"),
+    ],
+)
+def test_a_path_that_is_shown_says_the_language_and_no_folder_outside(
+    name: str, language: str, shown: str
+) -> None:
+    assert shown_path(name, language) == shown
 
 
 def test_a_prompt_is_the_one_without_context_behind_the_context(tokenizer: Tokenizer) -> None:

@@ -65,6 +65,7 @@ def toy(make_engine: Callable[..., CompletionEngine]) -> Brain:
     engine = make_engine(drafters=())
 
     def write(prompt: Sequence[int], healed: bytes, ends: Sequence[int], most: int) -> list[int]:
+        engine.forget("")  # a narrowed probability of an earlier answer is less precise
         asked = replace(PATIENT, document="", cancellation=Cancellation(), eagerness=0.5)
         written = engine.write(asked, NoRules(), most, Prompt(tuple(prompt), healed))
         tokens: list[int] = list(map(WeighedToken, written.tokens, written.probabilities))[:most]

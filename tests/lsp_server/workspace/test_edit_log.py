@@ -15,6 +15,8 @@ from lsp_server.workspace.edit_log import (
     MAX_LINE_CHARS,
     MAX_LINES,
     EditLog,
+    LastDeletion,
+    restores,
     trimmed,
 )
 
@@ -169,3 +171,56 @@ def test_the_hunks_taken_back_give_the_text_before_them(
         assert tuple(lines[hunk.first_line : hunk.end_line]) == hunk.new
         lines[hunk.first_line : hunk.end_line] = hunk.old
     assert tuple(lines) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "edits", "cursor", "deleted"),
+    [
+        ("return total * tax\n", [((0, 12), (0, 18), "")], (0, 12), " * tax"),
+        ("return total * tax\n", [((0, at), (0, at + 1), "") for at in range(17, 11, -1)], (0, 12), " * tax"),
+        ("return total * tax\n", [((0, 12), (0, 13), "")] * 6, (0, 12), " * tax"),
+        ("aaaa", [((0, 1), (0, 3), "")], (0, 2), "aa"),
+        ("a(b)", [((0, 2), (0, 3), "")], (0, 2), "b"),
+        ("f(\n    a,\n    b,\n)\n", [((1, 0), (2, 0), "")], (1, 0), "    a,\n"),
+        ("one\ntwo\n", [((0, 3), (1, 3), "")], (0, 3), "\ntwo"),
+        ("one\ntwo", [((1, 0), (1, 3), ""), ((0, 3), (1, 0), "")], (0, 3), "\ntwo"),
+        ("one\ntwo", [((0, 0), (1, 3), "")], (0, 0), "one\ntwo"),
+        ("return total", [((0, 12), (0, 12), " * tax"), ((0, 12), (0, 18), "")], (0, 12), " * tax"),
+        ("return total * tax\n", [((0, 12), (0, 18), "")], (0, 11), ""),
+        ("return total * tax\n", [((0, 12), (0, 18), "")], (1, 0), ""),
+        ("return total * tax\n", [((0, 12), (0, 18), ""), ((0, 12), (0, 12), " ")], (0, 13), ""),
+        ("return total * tax\n", [((0, 12), (0, 18), "s")], (0, 13), ""),
+        ("a = 1\nb = 2\n", [((0, 3), (0, 5), ""), ((1, 3), (1, 5), "")], (0, 3), ""),
+    ],
+)
+def test_what_was_deleted_last_is_known_where_it_stood(
+    text: str,
+    edits: list[tuple[tuple[int, int], tuple[int, int], str]],
+    cursor: tuple[int, int],
+    deleted: str,
+) -> None:
+    document, deletion = Document("a", "python", 0, text), LastDeletion()
+    for start, end, new in edits:
+        deletion.changed("a", document.apply(Edit(start, end, new), "utf-16"), 0.0)
+    assert deletion.text_at(document, *cursor) == deleted
+    assert deletion.text_at(Document("b", "python", 0, text), *cursor) == ""
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "deleted", "is_restored"),
+    [
+        (" * tax", " * tax", True),
+        (" * tax)\nprint(total)", " * tax", True),
+        (" * ", " * tax", True),
+        (" * tax_rate", " * tax", False),
+        (" + tax", " * tax", False),
+        ("* tax", " * tax\n", True),
+        ("otal", "o", False),
+        ("", " * tax", False),
+        ("total", "", False),
+    ],
+)
+def test_a_suggestion_that_gives_deleted_text_back_is_known(
+    suggestion: str, deleted: str, is_restored: bool
+) -> None:
+    assert restores(suggestion, deleted) == is_restored

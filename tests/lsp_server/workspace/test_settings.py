@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from lsp_server.handlers.inline_completion import suppressed_in
+from lsp_server.handlers.prefetching import suppressed_in
 from lsp_server.workspace.session import is_enabled
 from lsp_server.workspace.settings import IndexSettings, Settings, all_settings
 from lsp_server.workspace.settings_layers import Configuration, narrow

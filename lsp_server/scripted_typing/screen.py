@@ -1,0 +1,125 @@
+"""What a person sees while typing: which texts are shown, for how long, and what they are worth.
+
+Sums over one or several stretches of typing. Has no access to a server or the clock: times are given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+READ_MS = 250.0  # a changed text costs this before it can be accepted; docs/typists.md names the studies
+USUAL_PACE_MS = 220.0  # time of a key where a replay waits for each answer
+
+
+class Seen(NamedTuple):
+    """One moment of the screen: `text` at the cursor, of which `num_wrong` characters are not in the file.
+
+    `ends_unit` as in `units`.
+    """
+
+    text: str = ""
+    num_wrong: int = 0
+    ends_unit: bool = False
+
+
+_NOTHING = Seen()
+_STATE = {"is_state": True}  # of the present moment, so it is not summed up
+
+
+@dataclass(slots=True)
+class ScreenLog:
+    """What was shown, and what it saved; `read_ms` is how long the present text has been on the screen.
+
+    A text that is typed along, or grows, stays the same text. A key takes `pace_ms`. `num_broken` texts
+    changed although the key was their next character; they are among the `num_replaced`. `num_read_in_vain`
+    were on the screen long enough to be read, and not accepted. `wrong_char_ms` adds up the time of each
+    wrong character on the screen.
+    """
+
+    num_texts: int = 0
+    num_units: int = 0
+    num_replaced: int = 0
+    num_broken: int = 0
+    num_wrong: int = 0
+    num_read_in_vain: int = 0
+    num_accepted: int = 0
+    num_accepted_chars: int = 0
+    num_keys_skipped: int = 0
+    skipped_ms: float = 0.0
+    accepting_ms: float = 0.0
+    char_ms: float = 0.0
+    wrong_char_ms: float = 0.0
+    pace_ms: float = field(default=USUAL_PACE_MS, metadata=_STATE)
+    read_ms: float = field(default=0.0, metadata=_STATE)
+    _present: Seen = field(default=_NOTHING, metadata=_STATE)
+
+    def saw(self, seen: Seen, typed: str, visible_ms: float) -> None:
+        """Record what is shown until the next key; `typed` is the text that the last key added."""
+        before, self._present = self._present, seen
+        left = before.text[len(typed) :] if before.text.startswith(typed) else ""
+        is_same = bool(left) and seen.text.startswith(left)
+        if not is_same:
+            self._end_text(before)
+            if before.text and (left or seen.text):
+                self.num_replaced += 1
+                self.num_broken += bool(left)
+            if seen.text:
+                self.num_texts += 1
+                self.num_units += seen.ends_unit
+        if seen.num_wrong and not (is_same and before.num_wrong):
+            self.num_wrong += seen.num_wrong
+        self.read_ms += visible_ms if seen.text else 0.0
+        self.char_ms += len(seen.text) * visible_ms
+        self.wrong_char_ms += seen.num_wrong * visible_ms
+
+    def accepted(self, num_chars: int, num_keys: int) -> None:
+        """Record that a text was accepted with one key, in place of `num_keys` others.
+
+        The pauses that these keys would have had count nothing: the person thinks all the same.
+        """
+        self.num_accepted += 1
+        self.num_accepted_chars += num_chars
+        self.num_keys_skipped += num_keys
+        self.skipped_ms += num_keys * self.pace_ms
+        self.accepting_ms += self.pace_ms + READ_MS
+        self._present, self.read_ms = _NOTHING, 0.0
+
+    def _end_text(self, before: Seen) -> None:
+        self.num_read_in_vain += bool(before.text) and self.read_ms >= READ_MS
+        self.read_ms = 0.0
+
+    def sums(self) -> dict[str, float]:
+        """Return the sums alone, without what is on the screen now."""
+        return {name: getattr(self, name) for name in _SUMS}
+
+    def figures(self, num_chars: int) -> dict[str, Any]:
+        """Return the figures of a report, for `num_chars` characters that came into files."""
+        reading_ms = self.accepting_ms + self.num_read_in_vain * READ_MS
+        return {
+            "seconds_saved": round((self.skipped_ms - reading_ms) / 1e3, 1),
+            "keys_saved": self.num_keys_skipped - self.num_accepted,
+            "num_accepted": self.num_accepted,
+            "share_not_typed": _share(self.num_accepted_chars, num_chars),
+            "chars_per_accepted": round(self.num_accepted_chars / max(1, self.num_accepted), 1),
+            "share_units": _share(self.num_units, self.num_texts),
+            "num_texts": self.num_texts,
+            "replaced_per_100": round(100 * _share(self.num_replaced, num_chars), 1),
+            "broken_per_100": round(100 * _share(self.num_broken, num_chars), 1),
+            "wrong_per_100": round(100 * _share(self.num_wrong, num_chars), 1),
+            "wrong_per_100_by_time": round(100 * _share(self.wrong_char_ms, self.char_ms), 1),
+        }
+
+
+def sum_of(logs: Iterable[ScreenLog]) -> ScreenLog:
+    """Return one log with the sums of several."""
+    found = [log.sums() for log in logs]
+    return ScreenLog(**{name: sum(sums[name] for sums in found) for name in _SUMS})  # type: ignore[arg-type]
+
+
+_SUMS = tuple(one.name for one in fields(ScreenLog) if not one.metadata)
+
+
+def _share(part: float, whole: float) -> float:
+    return round(part / whole, 4) if whole else 0.0
