@@ -75,7 +75,7 @@ def find_candidates(request: EditRequest) -> list[Candidate]:
 
 
 def _patterns(hunks: Sequence[Hunk], *, is_invoked: bool) -> list[_Pattern]:
-    """Return the patterns of recent hunks, without what a later hunk took back, and names still being typed."""
+    """Return the patterns of recent hunks, without what a later hunk took back and names that are typed."""
     made = [(hunk, substitutions_of(hunk)) for hunk in hunks]
     patterns: list[_Pattern] = []
     for at, (hunk, substitutions) in enumerate(made):
