@@ -44,9 +44,7 @@ _DETAILS = ("target pass", "prompt token")
 @app.command()
 def doctor(
     *,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also show the time of each pass width.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also show the times of passes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with all rows.")] = False,
 ) -> None:
     """Report what is missing or slow on this machine, and what to do about it."""
