@@ -154,7 +154,7 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
 
 
 def _speed_check(pass_ms: Mapping[str, float], *, has_drafter: bool) -> Check:
-    """How soon suggestions come here, as `auto` reckons it from the passes."""
+    """Estimate the time of suggestions from the passes, as `auto` does."""
     rows = next((width for width in sorted(pass_ms, key=int) if int(width) >= JUDGED_ROWS), None)
     if rows is None:
         return Check("speed", "ok", "not measured for this model")
