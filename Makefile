@@ -57,11 +57,8 @@ SHIPPED := -p ngram_cache -p completion_engine -p lsp_server
 UNIT := tests/ngram_cache tests/lsp_server/engine tests/lsp_server/protocol tests/lsp_server/scripted_typing \
 	tests/lsp_server/workspace $(addprefix tests/completion_engine/,choice context drafting languages prompting suggestions \
 	target_model) $(wildcard tests/completion_engine/test_*.py)
-check: $(VENV)/installed-test
-	$(BIN)/python -P -m scripts.check
-	$(BIN)/ruff check .
+check: style
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 $(UNIT)
 
 # What can be said without running anything: three times types, as long as all else together; and style and contracts.

@@ -9,22 +9,27 @@ from __future__ import annotations
 import io
 import sys
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from completion_engine.errors import MachineError, SlipstreamError
-from lsp_server.commands.terminal import show_error, write
+from lsp_server.commands.terminal import new_app, show_error, write
 
-app = typer.Typer(
-    name="slipstream",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = new_app(name="slipstream", no_args_is_help=True, add_completion=True)
 
-# A command parses its own arguments, so that its libraries load only when it runs.
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+# A command's module is imported when the command runs, or when the shell completes its options.
+_MODULES: dict[str, str] = {}
+
+
+class _Deferred(TyperCommand):
+    """A command that is known by its name and summary until it is needed."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the real command, with which the program goes on."""
+        module = import_module(f"lsp_server.{_MODULES[self.name or '']}")
+        return typer.main.get_command(module.app).make_context(info_name, args, parent, **extra)
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -58,6 +63,8 @@ def serve(
 ) -> None:
     """Run the language server."""
     del stdio
+    if sys.stdin.isatty():
+        sys.stderr.write("The language server waits for an editor's messages on stdin. Ctrl+C ends it.\n")
     from lsp_server.__main__ import serve_alone  # noqa: PLC0415 - only here
 
     if shared:
@@ -69,37 +76,20 @@ def serve(
 
 
 def _add(name: str, module: str, about: str, *, hidden: bool = False) -> None:
-    """Add a command that is imported when it runs: its `app` parses its own arguments."""
-
-    @app.command(name, help=about, hidden=hidden, context_settings=PASS_ON, add_help_option=False)
-    def run(context: typer.Context) -> None:
-        command = import_module(f"lsp_server.{module}").app
-        if code := command(args=context.args, prog_name=f"slipstream {name}", standalone_mode=False):
-            raise typer.Exit(code)
+    """Add a command whose `app` in `module` parses its own arguments."""
+    _MODULES[name] = module
+    app.command(name, cls=_Deferred, help=about, hidden=hidden)(lambda: None)
 
 
-_add("complete", "commands.complete", "Complete FILE at a cursor and print the text to insert there.")
-_add(
-    "replay",
-    "history.command",
-    "Type files, or your own commits, through a server as a person would; report latency and typing saved.",
-)
+_add("complete", "commands.complete", "Print the completion at FILE:LINE:COLUMN.")
+_add("replay", "history.command", "Type files or your commits; report the typing saved.")
 _add("bench", "commands.bench", "Measure exactness and speed on your own code.")
-_add("index", "commands.repository_index", "Build or update the index of the repository in DIR.")
+_add("index", "commands.repository_index", "Build, list or delete the index of a repository.")
 _add("models", "commands.models", "List, fetch, check and remove models.")
 _add("distill", "commands.distill", "Train a small drafter for a target.")
-_add("doctor", "commands.doctor", "Report what is missing or slow on this machine, and what to do about it.")
-_add(
-    "uninstall",
-    "commands.uninstall",
-    "Remove models, kernels, indexes, logs and settings; end the shared process.",
-)
-_add(
-    "demo",
-    "commands.demo",
-    "Fetch the model, index a repository, and type a new module into it.",
-    hidden=True,
-)
+_add("doctor", "commands.doctor", "Report what is missing or slow, and what to do.")
+_add("uninstall", "commands.uninstall", "Remove everything that Slipstream stored.")
+_add("demo", "commands.demo", "Fetch the model and type a new module into a repository.", hidden=True)
 
 
 def main() -> None:

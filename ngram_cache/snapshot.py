@@ -135,6 +135,23 @@ def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
         raise CorruptSnapshotError(f"the index file is damaged: {error!r}") from error
 
 
+def saved_paths(directory: Path, root: Path) -> list[str] | None:
+    """Return the sorted paths of the index that was saved last for a repository; None if there is none.
+
+    Raises SnapshotError if it must not be used, OSError if reading fails.
+    """
+    saved = directory.glob(f"{_root_name(root)}-*.index")
+    newest = max(saved, key=lambda path: path.stat().st_mtime_ns, default=None)
+    if newest is None:
+        return None
+    header, _ = _read_header(_read(newest))
+    try:
+        _check_origin(header, header["fingerprint"], str(real_path(root)))
+        return sorted(str(path) for _, path, *_ in header["files"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptSnapshotError(f"the index file is damaged: {error!r}") from error
+
+
 def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
     segments = [
         (memoryview(segment.data)[segment.base : segment.base + 4 * segment.num_words], segment.positions)

@@ -98,15 +98,6 @@ def render(entries: Iterable[Locked], heading: str) -> str:
     return "".join(blocks)
 
 
-def constraints(entries: Iterable[Locked], heading: str, torch: str = "") -> str:
-    """The versions of a lock without its hashes, for `pip install --constraint`; `torch` is another build."""
-    lines = [f"# {heading}"]
-    for entry in sorted(entries, key=lambda one: (one.name, one.marker)):
-        version = torch if torch and entry.name == "torch" else entry.version
-        lines.append(f"{entry.name}=={version}" + (f" ; {entry.marker}" if entry.marker else ""))
-    return "\n".join(lines) + "\n"
-
-
 def divide(entries: Iterable[Locked], declared: Declared) -> dict[str, list[Locked]]:
     """Put every entry into the one group that brings it: runtime, then build, then tests."""
     entries = list(entries)

@@ -26,7 +26,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scripts import lockfile
 from scripts.archives import deterministic_tar, problems_of
 
 _UMASK = 0o022
@@ -91,7 +90,6 @@ def _build(arguments: argparse.Namespace, out: Path, conditions: Mapping[str, st
         for target in ("wheel", "sdist"):
             command = [sys.executable, "-P", "-m", "hatchling", "build", "-t", target, "-d", str(out)]
             _run(command, tree, environment)
-        _write_constraints(tree, out)
         if not arguments.without_editors:
             _build_extension(tree, out, environment, arguments.node_modules)
             build_plugin(tree, out, int(epoch))
@@ -117,16 +115,6 @@ def _build_extension(tree: Path, out: Path, environment: Mapping[str, str], pack
     _run([npm, "run", "package"], folder, {**environment, "TZ": "UTC"})
     (vsix,) = folder.glob("*.vsix")
     shutil.copy(vsix, out)
-
-
-def _write_constraints(tree: Path, out: Path) -> None:
-    """Write the locked versions, for users who install the wheel by pip, pipx or uv."""
-    groups = lockfile.read_all(tree)
-    entries = [*groups[lockfile.RUNTIME], *groups[lockfile.TORCH]]
-    torch = next(entry.version for entry in entries if entry.name == "torch")
-    for name, build in (("constraints", ""), ("constraints-cpu", f"{torch}+cpu")):
-        text = lockfile.constraints(entries, "pip install --constraint THIS WHEEL", build)
-        (out / f"{name}.txt").write_text(text, encoding="ascii", newline="\n")
 
 
 def build_plugin(tree: Path, out: Path, epoch: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from completion_engine.distillation.pipeline import Distilled, DistillPlan
+from completion_engine.distillation.pipeline import Distilled
+from completion_engine.distillation.plan import DistillPlan
 from completion_engine.drafting.distilled.token_head import NUM_EXACT
 
 _NAMED_FOLDERS = 500

@@ -6,7 +6,7 @@ Every part continues after an interruption. The only module that owns the order 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -14,9 +14,10 @@ from torch import Tensor
 
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
+from completion_engine.distillation.plan import DistillPlan
 from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.trained_network import DrafterNetwork
-from completion_engine.distillation.training import Trainer, TrainingPlan
+from completion_engine.distillation.training import Trainer
 from completion_engine.distillation.windows import Corpus, read_corpus
 from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
@@ -36,26 +37,6 @@ _MLP_STEP = 64
 _COUNTED_CHARS = 40_000_000  # characters of code, to find the tokens that it uses
 _TEXTS_AT_ONCE = 64
 _PREVIEWED_WINDOWS = 48
-
-
-@dataclass(frozen=True, slots=True)
-class DistillPlan:
-    """What to train. `num_tokens` positions of the target are collected; the drafter guesses `vocabulary`.
-
-    It is measured in the code below `held_out`; without one, in a part of the files it is trained on
-    that is kept aside. Training begins with the drafter in `begin_with`, whose shape and tokens then hold,
-    or else anew; the windows it is trained on are drawn by its weights, so that they are others than its own.
-    """
-
-    target: str
-    num_tokens: int = 1_200_000
-    window_tokens: int = 1024
-    vocabulary: int = 16_384
-    training: TrainingPlan = field(default_factory=TrainingPlan)
-    num_measured: int = 60
-    tokens_measured: int = 40
-    held_out: Path | None = None
-    begin_with: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

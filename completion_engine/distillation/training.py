@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from completion_engine.distillation.collection import Shards
+from completion_engine.distillation.plan import TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
@@ -29,28 +30,6 @@ _WARMUP_STEPS = 10
 _INITIAL_BATCHES = 12
 _LOGGED_OF_MEAN = 0.05
 _SORTED_BATCHES = 16  # their windows are grouped by length, to compute little padding
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingPlan:
-    """Duration and settings of a training.
-
-    A step takes `batch_windows` windows. The first `short_share` of the steps drafts one token in advance,
-    the rest `draft_tokens`, each counting `depth_weight` times as much as the one before. A step looks at the
-    `num_common` most frequent tokens, at those in its windows and at `num_others` more.
-    """
-
-    num_steps: int = 600
-    batch_windows: int = 4
-    draft_tokens: int = 3
-    short_share: float = 0.6
-    depth_weight: float = 0.7
-    matrix_rate: float = 1.5e-3
-    other_rate: float = 1e-3
-    num_common: int = 1536
-    num_others: int = 768
-    checkpoint_steps: int = 25
-    seed: int = 0
 
 
 class DistillationLoss(torch.autograd.Function):

@@ -1,4 +1,7 @@
-"""`slipstream bench`: measurements on the user's own code, each a table for people and one JSON line last."""
+"""`slipstream bench`: measurements on the user's own code, each a table, or one JSON line.
+
+Arguments are checked before the libraries of a model are imported.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness, show_exactness
-from lsp_server.commands.bench_speed import measure_speed
-from lsp_server.commands.cursor_samples import repository_samples
+from lsp_server.commands.cursor_samples import Sample, repository_samples
 from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
 from lsp_server.commands.replay import Json, Target
 from lsp_server.commands.repository_index import build_index, checked_folder
-from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
+from lsp_server.commands.terminal import interruptible, new_app, progress_bar, show_figures
 
 if TYPE_CHECKING:
     from completion_engine.engine import CompletionEngine
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from lsp_server.workspace.settings import Settings
     from ngram_cache import NgramIndex
 
-app = typer.Typer(
-    help="Measure on your own code: exactness, speed.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = new_app(help="Measure on your own code: exactness, speed.", no_args_is_help=True)
 
 Prompts = Annotated[int, typer.Option("--prompts", min=1, help="Number of prompts.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Number of tokens to write for each prompt.")]
@@ -46,10 +42,17 @@ def exactness(
 
     Uses your settings. Exit code 1 if any token differs, or if it was ended before all prompts were compared.
     """
-    root, settings = _work(sources, target)
-    samples = repository_samples(root, prompts)
-    wish = ExactnessWish(tokens, settings.temperature, settings.repository_memory)
+    root, samples = _work(sources, prompts)
     with interruptible(), progress_bar(quiet=json) as report:
+        report("Loading libraries", 0, 0)
+        from lsp_server.commands.bench_exactness import (  # noqa: PLC0415 - loads torch
+            ExactnessWish,
+            measure_exactness,
+            show_exactness,
+        )
+
+        settings = _settings(root, target)
+        wish = ExactnessWish(tokens, settings.temperature, settings.repository_memory)
         engine, index = _loaded(root, settings, report)
         found = measure_exactness(engine, samples, index, wish, report)
     show_exactness(found, json=json)
@@ -65,18 +68,26 @@ def speed(
     json: Json = False,
 ) -> None:
     """Time passes by width, and tokens beside transformers and llama.cpp if they are installed."""
-    root, settings = _work(sources, target)
-    samples = repository_samples(root, prompts)
+    root, samples = _work(sources, prompts)
     with progress_bar(quiet=json) as report:
+        report("Loading libraries", 0, 0)
+        from lsp_server.commands.bench_speed import measure_speed  # noqa: PLC0415 - loads torch
+
+        settings = _settings(root, target)
         found = measure_speed(*_loaded(root, settings, report), samples, tokens, report)
     about = {"bench": "speed", "target": settings.target, "num_prompts": prompts, "tokens_asked": tokens}
     show_figures(about | found, title="Milliseconds, on the same prompts in turn", json=json)
 
 
-def _work(sources: Path, target: str) -> tuple[Path, Settings]:
+def _work(sources: Path, num_prompts: int) -> tuple[Path, list[Sample]]:
+    """The repository, and cursor positions in it. Raises UserError."""
     root = checked_folder(sources)
+    return root, repository_samples(root, num_prompts)
+
+
+def _settings(root: Path, target: str) -> Settings:
     own = reported_settings(root)
-    return root, with_target(own.model_copy(update={"target": target or own.target}))
+    return with_target(own.model_copy(update={"target": target or own.target}))
 
 
 def _loaded(root: Path, settings: Settings, report: Progress) -> tuple[CompletionEngine, NgramIndex]:

@@ -11,24 +11,29 @@ import typer
 from completion_engine.request import Completion, CompletionRequest, Progress
 from completion_engine.runtime import seldom_collected
 from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
-from lsp_server.commands.source_file import language_id, read_source, repository_of, split_at
-from lsp_server.commands.terminal import progress_bar, write, write_json
+from lsp_server.commands.source_file import language_id, parse_cursor, read_source, repository_of, split_at
+from lsp_server.commands.terminal import new_app, progress_bar, write, write_json
 from lsp_server.workspace.settings import Settings
 from ngram_cache.saved_index import nearest_saved
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 
 @app.command()
 def complete(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The source file.", show_default=False)],
-    line: Annotated[int, typer.Option(help="Line, counted from 0.")],
-    column: Annotated[int, typer.Option(help="Column in characters, counted from 0.")],
+    cursor: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE:LINE:COLUMN",
+            help="The file and the cursor in it, counted from 1: main.py:3:1 is the start of line 3.",
+        ),
+    ],
     *,
     target: Annotated[str, typer.Option(help="Model to use instead of the configured one.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print {text, stats} as JSON.")] = False,
 ) -> None:
-    """Complete FILE at a cursor and print the text to insert there."""
+    """Complete a file at a cursor and print the text to insert there."""
+    file, line, column = parse_cursor(cursor)
     sides = split_at(read_source(file), line, column)
     own = reported_settings(repository_of(file))
     settings = with_target(own.model_copy(update={"target": target or own.target}))

@@ -7,16 +7,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose
-from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.source_file import language_id
 from lsp_server.workspace.prefetch import CHARS_OF_TOKEN
 from ngram_cache.repository import Repository
+
+if TYPE_CHECKING:
+    from completion_engine.engine import CompletionEngine
 
 ENDINGS = frozenset({".py", ".ts", ".js", ".go", ".rs", ".c", ".h"})
 _MIN_BYTES, _MAX_BYTES = 2_000, 200_000

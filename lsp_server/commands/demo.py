@@ -21,7 +21,7 @@ from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ReplayOptions, replay_repository
 from lsp_server.commands.replay_report import facts, num_written, summary
 from lsp_server.commands.source_file import read_source
-from lsp_server.commands.terminal import console, progress_bar
+from lsp_server.commands.terminal import console, new_app, progress_bar
 from lsp_server.engine.pool import engine_config
 from lsp_server.scripted_typing.typing_plan import plan_typing
 from lsp_server.scripted_typing.typist import Typist
@@ -34,7 +34,7 @@ NAMES = {
     "recycled": "drafted from earlier alternatives of the target",
 }
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 Repository = Annotated[Path, typer.Option(help="The repository to work in.")]
 Source = Annotated[Path, typer.Option(help="The text to type.")]

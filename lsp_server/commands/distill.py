@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.distillation.card import write_card
-from completion_engine.distillation.pipeline import Distilled, DistillPlan, distill
-from completion_engine.distillation.training import TrainingPlan
+from completion_engine.distillation.plan import DistillPlan, TrainingPlan
 from completion_engine.errors import UserError
-from completion_engine.loading.model import load_language_model
-from completion_engine.models import ModelStore
-from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.target_model.passes import ROWS
 from lsp_server.commands.local_engine import named_target
-from lsp_server.commands.terminal import progress_bar, show_rows, write_json
+from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write_json
+
+if TYPE_CHECKING:
+    from completion_engine.distillation.pipeline import Distilled
 
 _DEFAULTS = DistillPlan(DEFAULT_TARGET)
 
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 Code = Annotated[
     Path,
@@ -37,7 +35,7 @@ BeginWith = Annotated[
     Path | None,
     typer.Option("--from", help="A drafter of this command to start from. Its vocabulary stays."),
 ]
-Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.", callback=named_target)]
+Target = Annotated[str, typer.Option("--target", help="Model id, path or auto.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=1, help="Number of target positions to learn from.")]
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Number of training steps.")]
 Window = Annotated[int, typer.Option("--window", min=4 * ROWS, help="Number of tokens in one window.")]
@@ -77,11 +75,19 @@ def main(  # noqa: PLR0913 - one argument per option
     for given in filter(None, (folder, held_out, begin_with)):
         if not given.is_dir():
             raise UserError(f"There is no folder {given}.", advice="Name one that is there.")
-    out.mkdir(parents=True, exist_ok=True)
-    plan = DistillPlan(target, tokens, window, vocabulary, TrainingPlan(num_steps=steps), places)
-    plan = replace(plan, held_out=held_out, begin_with=begin_with)
     with progress_bar(quiet=json) as report:
-        model_folder = ModelStore().ensure(target, report)
+        report("Loading libraries", 0, 0)
+        from completion_engine.distillation.card import write_card  # noqa: PLC0415 - loads torch
+        from completion_engine.distillation.pipeline import distill  # noqa: PLC0415 - as above
+        from completion_engine.loading.model import load_language_model  # noqa: PLC0415 - as above
+        from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
+        from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
+
+        out.mkdir(parents=True, exist_ok=True)
+        training = TrainingPlan(num_steps=steps)
+        plan = DistillPlan(named_target(target), tokens, window, vocabulary, training, places)
+        plan = replace(plan, held_out=held_out, begin_with=begin_with)
+        model_folder = ModelStore().ensure(plan.target, report)
         report("Loading the model", 0, 0)
         parts = load_language_model(model_folder, device, dtype), load_tokenizer(model_folder)
         found = distill(folder, out, plan, parts, report)
@@ -98,7 +104,8 @@ def _show(found: Distilled, out: Path, *, json: bool) -> None:
             for depth, (tried, conditional, survival) in enumerate(depths, 1)
         ]
         columns = ("depth", "guesses", "right, if all before are", "right to this depth")
-        show_rows("Acceptance of drafts", columns, rows)
+        show_rows(f"Acceptance of drafts by {out}", columns, rows)
+        return
     write_json(
         {
             "out": str(out),

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from completion_engine.choice.prices import (
+    BUDGET_P95_MS,
+    JUDGED_ROWS,
+    PASSES_AT_P95,
+    PASSES_AT_P95_DRAFTED,
+)
 from completion_engine.config import AUTO
 from lsp_server.commands import machine_checks as machine
 from lsp_server.commands.local_engine import choose_target, load_engine, settings_for, with_target
 from lsp_server.commands.machine_checks import CHECK_STATES, Check, guarded, rated
 from lsp_server.commands.server_checks import server_checks
 from lsp_server.commands.source_file import repository_of
-from lsp_server.commands.terminal import progress_bar, show_rows, write_json
+from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write_json
 from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.workspace.settings_file import user_file
 
@@ -28,26 +34,31 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
-_SLOW_PASS_MS = 100.0
 _SLOW_LOAD_S = 30.0
+_FIRST = ("model", "speed")  # the two rows that matter
+_DETAILS = ("target pass", "prompt token")
 
 
 @app.command()
 def doctor(
-    *, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object only.")] = False
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also show the times of passes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with all rows.")] = False,
 ) -> None:
     """Report what is missing or slow on this machine, and what to do about it."""
     with progress_bar(quiet=as_json) as report:
         report("Checking the machine", 0, 0)
         checks = [*guarded("machine", machine.machine_checks)]
         checks += guarded("settings", lambda: _settings_checks(repository_of(Path.cwd()), report))
+    checks.sort(key=lambda check: _FIRST.index(check.name) if check.name in _FIRST else len(_FIRST))
     worst = max((check.state for check in checks), key=CHECK_STATES.index)
     if as_json:
         write_json({"state": worst, "checks": [check._asdict() for check in checks]})
     else:
-        show_rows("slipstream doctor", ("what", "state", "found", "what to do"), checks)
+        shown = [check for check in checks if verbose or not check.name.startswith(_DETAILS)]
+        show_rows("slipstream doctor", ("what", "state", "found", "what to do"), shown)
     if worst == "missing":
         raise typer.Exit(1)
 
@@ -129,18 +140,29 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
     yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
     yield from machine.kernel_check(loaded.target.precision, loaded.target.device)
-    advice = "Close other programs that keep the machine busy. A smaller target, more cores or a GPU help."
+    yield _speed_check(engine["pass_ms"], has_drafter="neural" in engine["drafters"])
     for width, ms in engine["pass_ms"].items():
-        yield rated(f"target pass, width {width}", f"{ms:.1f} ms", ms <= _SLOW_PASS_MS, advice)
+        yield Check(f"target pass, width {width}", "ok", f"{ms:.1f} ms")
     yield Check("prompt token", "ok", f"{loaded.target.prompt_token_ms:.2f} ms")
     yield from _energy_checks(loaded)
     names, num_bytes = ", ".join(engine["drafters"]), engine["num_drafter_bytes"]
     size = f" ({num_bytes / 1e6:.0f} MB)" if num_bytes else ""
     yield Check("drafters", "ok", f"{names or 'none: plain decoding'}{size}")
     num_saved = num_saved_bytes(root, loaded.tokenizer.fingerprint)
-    found = f"{num_saved / 1e6:.1f} MB for {root}" if num_saved else f"{root} has no index yet"
-    advice = f"An editor builds it. Or run: slipstream index {root}"
-    yield rated("index", found, num_saved, advice)
+    none_yet = f"none yet for {root}: an editor builds it, or slipstream index {root}"
+    yield Check("index", "ok", f"{num_saved / 1e6:.1f} MB for {root}" if num_saved else none_yet)
+
+
+def _speed_check(pass_ms: Mapping[str, float], *, has_drafter: bool) -> Check:
+    """Estimate the time of suggestions from the passes, as `auto` does."""
+    rows = next((width for width in sorted(pass_ms, key=int) if int(width) >= JUDGED_ROWS), None)
+    if rows is None:
+        return Check("speed", "ok", "not measured for this model")
+    num_passes = PASSES_AT_P95_DRAFTED if has_drafter else PASSES_AT_P95
+    answer_ms = num_passes * pass_ms[rows]
+    found = f"95 % of suggestions take at most {answer_ms:.0f} ms, by {pass_ms[rows]:.0f} ms for one pass"
+    advice = "Close other programs that keep the machine busy. A smaller target, more cores or a GPU help."
+    return rated("speed", found, answer_ms <= BUDGET_P95_MS, advice)
 
 
 def _energy_checks(engine: CompletionEngine) -> Iterator[Check]:

@@ -18,7 +18,7 @@ _NAMES = {16: "bfloat16", 8: "int8", 4: "int4"}
 def gpu_checks(gpu: Gpu | Flaw | None) -> Iterator[Check]:
     """Check the GPU that torch finds, or the reason that it finds none."""
     if gpu is None:
-        yield Check("gpu", "slow", "none", "A CUDA GPU makes it many times faster.")
+        yield Check("gpu", "ok", "none: the model runs on the processor")
         return
     if isinstance(gpu, Flaw):
         yield Check("gpu", "slow", gpu.found, gpu.advice)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from completion_engine.target_model.weights import Precision
 
 _MAX_CHARS = 300
-_MIN_CORES = 4
 _MIN_MEMORY_BYTES = 4_000_000_000  # the default model with its cache and the index of a large repository
 _MIN_DISK_BYTES = 3_000_000_000
 _BF16_FEATURES = frozenset({"avx512bf16", "amx-bf16", "bf16"})  # as LLVM names them
@@ -78,8 +77,8 @@ def machine_checks() -> Iterator[Check]:
     for package in ("torch", "transformers", "pygls"):
         yield from guarded(package, partial(_library_checks, package))
     yield Check("processor", "ok", processor())
-    num_cores, memory = _num_usable_cores(), psutil.virtual_memory()
-    yield rated("cores", str(num_cores), num_cores >= _MIN_CORES, "More cores, or a GPU, make it faster.")
+    yield Check("cores", "ok", str(_num_usable_cores()))
+    memory = psutil.virtual_memory()
     found = f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"
     advice = "Close other programs, or choose a smaller target."
     yield rated("memory", found, memory.available >= _MIN_MEMORY_BYTES, advice)

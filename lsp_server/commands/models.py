@@ -13,9 +13,9 @@ from completion_engine.config import EngineConfig
 from completion_engine.errors import DataError
 from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore, StoredModel
-from lsp_server.commands.terminal import progress_bar, show_rows, write
+from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A model's id, as `slipstream models list` shows it.")]
 Target = Annotated[

@@ -6,15 +6,16 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from completion_engine.config import AUTO
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
-from lsp_server.commands.local_engine import reported_settings, with_target
+from lsp_server.commands.local_engine import named_target, reported_settings
 from lsp_server.commands.player import Answer, Player, Watch, watch_nothing
 from lsp_server.commands.replay_report import summary
 from lsp_server.commands.server_process import running_server, wait_until_ready
@@ -44,7 +45,7 @@ Target = Annotated[str, typer.Option("--target", help="Model to use instead of t
 Given = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,19 @@ class ReplayOptions:
 
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
-    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and a model. Raises UserError."""
+    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and the model's name. Raises UserError."""
     values = {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
     own = reported_settings(Path.cwd())
     checked = merge(own, values | ({"target": target} if target else {}), "--set")
     if checked.problems:
         raise UserError(" ".join(checked.problems), advice="docs/settings.md lists the settings.")
-    return {**values, "target": with_target(checked.settings).target}
+    return {**values, "target": checked.settings.target}
+
+
+def with_named_target(settings: Mapping[str, Any], report: Progress) -> dict[str, Any]:
+    """The settings with a model in place of `auto`. May load torch, so arguments are checked before."""
+    report("Loading libraries", 0, 0)
+    return {**settings, "target": named_target(settings.get("target", AUTO))}
 
 
 def _value(text: str) -> Any:
@@ -103,6 +110,7 @@ async def replay_files(
             await watch(answer, typist)
 
     plans = {path.resolve(): planned(path, options, len(files)) for path in files}
+    options = replace(options, settings=with_named_target(options.settings, report))
     answers: list[Answer] = []
     screens: dict[str, list[ScreenLog]] = {name: [] for name in TYPISTS}
     roots = Counter(map(repository_of, plans))

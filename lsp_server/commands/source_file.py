@@ -46,18 +46,30 @@ def read_source(path: Path) -> str:
         raise UserError(f"{path} is not UTF-8: {found}.", advice="Save the file as UTF-8.") from error
 
 
+def parse_cursor(text: str) -> tuple[Path, int, int]:
+    """The file, line and column of `FILE:LINE:COLUMN`. Raises UserError for any other text."""
+    file, *numbers = text.rsplit(":", 2)
+    if not file or len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
+        raise UserError(
+            f"{text} is not FILE:LINE:COLUMN.", advice="For example main.py:3:1, the start of the third line."
+        )
+    line, column = map(int, numbers)
+    return Path(file), line, column
+
+
 def split_at(text: str, line: int, column: int) -> tuple[str, str]:
     """The text left and right of a cursor, with `\\n` line ends.
 
-    `line` and `column` count from 0, in lines and in characters. Raises UserError for one beyond the text.
+    `line` and `column` count from 1, in lines and in characters. Raises UserError for one beyond the text.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if not 0 <= line < len(lines):
-        advice = f"Lines count from 0, so the last one is {len(lines) - 1}."
-        raise UserError(f"There is no line {line}: the file has {len(lines)} lines.", advice=advice)
-    if not 0 <= column <= (num_chars := len(lines[line])):
-        advice = "Columns count characters from 0, up to the end of the line."
-        message = f"There is no column {column} in line {line}: it has {num_chars} characters."
-        raise UserError(message, advice=advice)
-    before = "\n".join([*lines[:line], lines[line][:column]])
-    return before, "\n".join([lines[line][column:], *lines[line + 1 :]])
+    if not 1 <= line <= len(lines):
+        raise UserError(
+            f"There is no line {line}: the file has {len(lines)} lines.", advice="Lines count from 1."
+        )
+    left, right = lines[: line - 1], lines[line:]
+    if not 1 <= column <= (num_columns := len(lines[line - 1]) + 1):
+        message = f"There is no column {column} in line {line}: its end is column {num_columns}."
+        raise UserError(message, advice="Columns count characters from 1.")
+    at = column - 1
+    return "\n".join([*left, lines[line - 1][:at]]), "\n".join([lines[line - 1][at:], *right])

@@ -1,4 +1,4 @@
-"""Output of the commands: JSON and tables on stdout, errors and progress on stderr.
+"""The commands in a terminal: help, JSON and tables on stdout, errors and progress on stderr.
 
 The only module that uses rich.
 """
@@ -12,13 +12,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from completion_engine.errors import SlipstreamError
-from completion_engine.request import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from completion_engine.request import Progress
+
 _PIPE_WIDTH = 200
+
+
+def new_app(**options: Any) -> typer.Typer:
+    """A command line with `-h`, and with help in plain text, which shows no type after a flag."""
+    names = {"help_option_names": ["-h", "--help"]}
+    options = {"add_completion": False, "pretty_exceptions_enable": False, **options}
+    return typer.Typer(context_settings=names, rich_markup_mode=None, **options)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -58,12 +68,28 @@ def show_rows(
 
 
 def show_figures(found: Mapping[str, Any], *, title: str, json: bool) -> None:
-    """Write a table of names and values, unless only `json` is wanted, and then one JSON line."""
-    if not json:
-        groups = {name: value if isinstance(value, dict) else {"": value} for name, value in found.items()}
-        rows = [(name, key, str(value)) for name, group in groups.items() for key, value in group.items()]
-        show_rows(title, ("", "", "value"), rows)
-    write_json(found)
+    """Write one JSON line if `json` is wanted, otherwise a table of names, in words, and values."""
+    if json:
+        write_json(found)
+        return
+    groups = {name: value if isinstance(value, dict) else {"": value} for name, value in found.items()}
+    rows = [
+        (in_words(name), in_words(str(key)), _value(value))
+        for name, group in groups.items()
+        for key, value in group.items()
+    ]
+    show_rows(title, ("", "", "value"), rows)
+
+
+def in_words(name: str) -> str:
+    """A name of the code as people say it: `num_prompt_tokens` is "prompt tokens"."""
+    return name.removeprefix("num_").replace("_num_", "_").replace("_", " ")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
 def show_error(error: SlipstreamError) -> None:

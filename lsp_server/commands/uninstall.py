@@ -20,7 +20,7 @@ from completion_engine.choice import attempts, pass_log
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.contents import contents, discard, size_of
-from lsp_server.commands.terminal import write
+from lsp_server.commands.terminal import new_app, write
 from lsp_server.sharing import address
 from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.sharing.log import log_path
@@ -28,7 +28,7 @@ from lsp_server.workspace.settings_file import user_file
 from lsp_server.workspace.usage_by_day import usage_path
 from ngram_cache.saved_index import saved_in
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 
 _PROGRAM = "slipstream-completion"

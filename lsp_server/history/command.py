@@ -22,15 +22,16 @@ from lsp_server.commands.replay import (
     Target,
     replay_files,
     settings_given,
+    with_named_target,
 )
 from lsp_server.commands.replay_report import show
-from lsp_server.commands.terminal import console, interruptible, progress_bar, write_json
+from lsp_server.commands.terminal import console, interruptible, new_app, progress_bar, write_json
 from lsp_server.history.commit_replay import ReplayedCommit
 from lsp_server.history.page import page_of
 from lsp_server.history.replay_history import HistoryOptions, HistoryRecord, begin, replay_history
 from lsp_server.history.report import commit_line, report_of, show_report
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = new_app()
 
 
 @app.command()
@@ -64,19 +65,20 @@ def replay(  # noqa: PLR0913 - one argument for each option
 
     Reports latency and typing saved. --history reads git's objects and writes nothing into the repository.
     """
+    if not files and not history:
+        raise typer.BadParameter("Name one FILE... or more, or use --history.")
     given = settings_given(settings or [], target)
     if history:
         options = HistoryOptions(author, since, commits, minutes, has_larger_model=larger)
         _replay_history(files or [Path()], options, given, html, as_json=as_json)
         return
-    if not files:
-        raise typer.BadParameter("Name one FILE... or more, or use --history.")
     file_options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
     with progress_bar(quiet=as_json) as report:
-        result = asyncio.run(replay_files(files, file_options, report))
-    if not as_json:
+        result = asyncio.run(replay_files(files or [], file_options, report))
+    if as_json:
+        write_json(result)
+    else:
         show(result)
-    write_json(result)
 
 
 def _replay_history(
@@ -92,7 +94,7 @@ def _replay_history(
         raise UserError("--history replays one repository.", advice="Name one folder.")
     record = begin(folders[0], options)
     with progress_bar(quiet=as_json) as report, interruptible():
-        is_stopped = _run(record, options, settings, report, as_json=as_json)
+        is_stopped = _run(record, options, with_named_target(settings, report), report, as_json=as_json)
     if not record.typed:
         if is_stopped:
             raise typer.Exit(130)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,6 +83,13 @@ class GitObjects:
             return self._text("config", "--get", "user.email").strip()
         except UserError:
             return ""
+
+    def frequent_authors(self, num_authors: int, max_commits: int) -> list[str]:
+        """The addresses with most of the newest commits, the most frequent first."""
+        text = self._text("rev-list", f"--max-count={max_commits}", "--format=%ae", "HEAD", "--")
+        lines = (line for line in text.split("\n") if not line.startswith("commit "))
+        found = Counter(line for line in lines if line and line.isprintable())
+        return [address for address, _ in found.most_common(num_authors)]
 
     def commits(self, *, author: str, since: str, max_commits: int) -> list[Commit]:
         """The newest commits whose author line contains `author`, newest first. Raises UserError."""

@@ -5,6 +5,7 @@ Owns the order of the steps and what is known so far, so that a run that is stop
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from lsp_server.history.parent_files import temporary_folder
 
 _MAX_COMMITS_READ = 2000
 _READING_SHARE = 0.25  # share of the time for commits without typed blocks
+_NUM_OFFERED = 3
 _NOT_INDEXED = "files not given to the index"
 _FIRST_MODEL_SHARE = 0.7  # share of the time, if a larger model types the same blocks afterwards
 
@@ -76,7 +78,10 @@ def begin(folder: Path, options: HistoryOptions) -> HistoryRecord:
     git = GitObjects.at(folder)
     author = options.author or git.user_email()
     if not author:
-        raise UserError("git has no user.email here.", advice="Name whose commits to replay with --author.")
+        found = git.frequent_authors(_NUM_OFFERED, _MAX_COMMITS_READ)
+        offered = "".join(f"\n  --author {shlex.quote(one)}" for one in found)
+        advice = f"Name whose commits to replay. Most of the newest ones are of:{offered}"
+        raise UserError("git has no user.email here.", advice=advice)
     return HistoryRecord(git, author)
 
 

@@ -136,17 +136,14 @@ def commands(document: str) -> list[str]:
     return [" ".join(line.split()) for line in [*"".join(blocks).splitlines(), *spans]]
 
 
-def test_a_command_that_pins_torch_for_cpus_names_an_index_that_has_it() -> None:
-    pinned = [
-        command
-        for command in commands((ROOT / "README.md").read_text())
-        if "install" in command and "constraints-cpu.txt" in command
-    ]
-    assert pinned
-    for command in pinned:
-        assert install.TORCH_INDEX in command
-        # uv takes a package from the first index that has any version of it.
-        assert command.startswith("pip ") or "--index-strategy unsafe-best-match" in command
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_one_line_installs_the_wheel_and_uv_knows_its_option(page: str) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    line = f"uv tool install --torch-backend auto slipstream_completion-{version}-py3-none-any.whl"
+    (written,) = {one for one in commands((ROOT / page).read_text()) if one.startswith("uv tool install")}
+    assert written.replace("dist/", "") == line
+    uv = [sys.executable, "-P", "-m", "uv", "tool", "install", "--torch-backend", "auto", "--help"]
+    subprocess.run(uv, check=True, capture_output=True)
 
 
 def test_a_lock_is_read_as_it_was_written() -> None:

@@ -32,7 +32,7 @@ from completion_engine.target_model.model_files import open_weights
 needs_bytes = pytest.mark.skipif(
     not can_quantise(torch.device("cpu")), reason="this machine does not multiply bytes fast"
 )
-COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete", "--line", "2", "--column", "7")
+COMPLETE = (str(Path(sys.executable).with_name("slipstream")), "complete")
 COMPILE = (sys.executable, "-P", "-m", "completion_engine.compile_kernels", "cpu")
 WAITING = """
 import pathlib, time
@@ -156,7 +156,7 @@ def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tm
     run(*COMPILE)
     compiled = machine_code()
     assert compiled
-    assert run(*COMPLETE, str(source)).strip()
+    assert run(*COMPLETE, f"{source}:3:8").strip()
     assert machine_code() == compiled
 
 

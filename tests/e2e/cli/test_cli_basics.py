@@ -37,11 +37,92 @@ def test_help_names_the_commands_and_hides_the_demo(run_cli: RunCli) -> None:
     assert "demo" not in out
 
 
-@pytest.mark.parametrize("command", ["models", "bench", "replay", "index"])
-def test_each_command_explains_itself(run_cli: RunCli, command: str) -> None:
-    done = run_cli(command, "--help")
+COMMANDS = ["", "complete", "replay", "bench", "index", "models", "distill", "doctor", "uninstall"]
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(run_cli: RunCli, command: str, option: str) -> None:
+    done = run_cli(*command.split(), option)
     assert done.code == 0
-    assert f"slipstream {command}" in done.out
+    assert done.out.startswith(f"Usage: slipstream {command}".rstrip())
+    assert "<bool>" not in done.out
+
+
+IMPORTED = """
+import sys
+from lsp_server import cli
+try: cli.main()
+except SystemExit as end: code = end.code
+print("ENDED", code, *({"torch", "transformers", "tokenizers"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("bench", "exactness", "--sources", "absent"), 1),
+        (("bench", "speed", "--sources", "."), 1),
+        (("bench", "speed", "--prompts", "0"), 2),
+        (("replay",), 2),
+        (("replay", "absent.py"), 1),
+        (("replay", "--history", "."), 1),
+        (("distill", "absent", "--out", "out"), 1),
+        (("index", "absent"), 1),
+        (("index", "--files"), 1),
+    ],
+)
+def test_arguments_are_checked_before_a_model_is_thought_of(
+    tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY_ROOT), "SLIPSTREAM_INDEX_DIR": str(tmp_path / "i")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"ENDED {code}\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("slipstream do", "doctor"), ("slipstream index --", "--files"), ("slipstream bench s", "speed")],
+)
+def test_a_shell_completes_commands_and_their_options(words: str, completed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from lsp_server.cli import main; main()"],
+        env={
+            **os.environ,
+            "_SLIPSTREAM_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+            "PYTHONPATH": str(REPOSITORY_ROOT),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed in done.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pseudo-terminal")
+def test_a_server_in_a_terminal_says_what_it_waits_for() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", "from lsp_server.cli import main; main()", "serve"],
+        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY_ROOT)},
+    ) as server:  # fmt: skip
+        assert server.stderr is not None
+        assert b"waits for an editor's messages" in server.stderr.readline()
+        server.kill()
+    for end in (ours, theirs):
+        os.close(end)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +130,7 @@ def test_each_command_explains_itself(run_cli: RunCli, command: str) -> None:
     [
         ("nonsense",),
         ("complete",),
-        ("complete", "a.py", "--line", "x", "--column", "0"),
+        ("complete", "a.py:1:1", "--line", "0"),
         ("replay", "a.py", "--limit-keystrokes", "0"),
         ("index", "--files", "--purge"),
         ("models", "pull"),
@@ -63,11 +144,9 @@ def test_wrong_usage_is_exit_code_2(run_cli: RunCli, arguments: tuple[str, ...])
 
 def test_an_error_is_told_on_stderr_with_advice(run_cli: RunCli, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
-    done = run_cli("complete", tmp_path / "a.py", "--line", 9, "--column", 0)
+    done = run_cli("complete", f"{tmp_path}/a.py:9:1")
     assert (done.code, done.out) == (1, "")
-    assert done.err == (
-        "slipstream: There is no line 9: the file has 2 lines.\n  Lines count from 0, so the last one is 1.\n"
-    )
+    assert done.err == "slipstream: There is no line 9: the file has 2 lines.\n  Lines count from 1.\n"
 
 
 def test_a_replay_of_nothing_says_how_to_name_files(run_cli: RunCli) -> None:

@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
+from lsp_server.commands.source_file import parse_cursor, split_at
+
 RunCli = Callable[..., Any]
 
 
 def test_json_is_text_and_stats(run_cli: RunCli, repository: Path) -> None:
-    answer = run_cli("complete", repository / "shapes.py", "--line", 5, "--column", 19, "--json").json()
+    answer = run_cli("complete", f"{repository}/shapes.py:6:20", "--json").json()
     assert answer["stats"]["num_prompt_tokens"] > 10
     assert answer["stats"]["finish_reason"] != "deadline"
     assert "".join(piece["text"] for piece in answer["pieces"]) == answer["text"]
 
 
 def test_text_is_the_same_as_in_json(run_cli: RunCli, repository: Path) -> None:
-    arguments = ("complete", repository / "shapes.py", "--line", 5, "--column", 19)
+    arguments = ("complete", f"{repository}/shapes.py:6:20")
     text = run_cli(*arguments, "--json").json()["text"]
     told = run_cli(*arguments)
     assert told.out == (f"{text}\n" if text else "")
@@ -31,7 +33,7 @@ def test_text_is_the_same_as_in_json(run_cli: RunCli, repository: Path) -> None:
 
 def test_the_index_is_drafted_from_but_changes_no_text(run_cli: RunCli, repository: Path) -> None:
     file = repository / "shapes.py"
-    arguments = ("complete", file, "--line", 2, "--column", 24, "--json")
+    arguments = ("complete", f"{file}:3:25", "--json")
     before = run_cli(*arguments).json()
     up_to_there = "".join(file.read_text().splitlines(keepends=True)[:3]).rstrip("\n")
     (repository / "same.py").write_text(f"{up_to_there}{before['text']}\n" * 5)
@@ -54,7 +56,7 @@ print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
 def test_one_answer_waits_for_no_library_that_it_does_not_need(repository: Path) -> None:
     file = str(repository / "shapes.py")
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, "complete", file, "--line", "5", "--column", "19", "--json"],
+        [sys.executable, "-c", LOADED, "complete", f"{file}:6:20", "--json"],
         stdout=subprocess.PIPE,
         check=True,
         timeout=600,
@@ -65,12 +67,9 @@ def test_one_answer_waits_for_no_library_that_it_does_not_need(repository: Path)
     assert not {"transformers", "pygls", "lsprotocol", "huggingface_hub", "triton", "gguf"} & set(loaded)
 
 
-@pytest.mark.parametrize("place", [(0, 0), (6, 0), (5, 36)])
-def test_the_ends_of_file_and_line_are_places_too(
-    run_cli: RunCli, repository: Path, place: tuple[int, int]
-) -> None:
-    line, column = place
-    done = run_cli("complete", repository / "shapes.py", "--line", line, "--column", column, "--json")
+@pytest.mark.parametrize("place", ["1:1", "7:1", "6:37"])
+def test_the_ends_of_file_and_line_are_places_too(run_cli: RunCli, repository: Path, place: str) -> None:
+    done = run_cli("complete", f"{repository}/shapes.py:{place}", "--json")
     assert done.code == 0
 
 
@@ -86,29 +85,41 @@ def write(folder: Path, data: bytes) -> Path:
         (b"x = '\xff'\n", "is not UTF-8: byte 5 is 0xff."),
         (b"\x00\x01", "is a binary file."),
         (b"x" * (5 * 1024 * 1024 + 1), "is too big"),
-        (b"short", "There is no column 9 in line 0: it has 5 characters."),
+        (b"short", "There is no column 9 in line 1: its end is column 6."),
     ],
 )
 def test_what_cannot_be_completed_is_named(run_cli: RunCli, tmp_path: Path, data: bytes, said: str) -> None:
-    done = run_cli("complete", write(tmp_path, data), "--line", 0, "--column", 9)
+    done = run_cli("complete", f"{write(tmp_path, data)}:1:9")
     assert (done.code, done.out) == (1, "")
     assert said in done.err
 
 
+@pytest.mark.parametrize("cursor", ["a.py", "a.py:3", "a.py:x:1", ":3:1", "a.py:3:-1", "a.py:3:"])
+def test_a_cursor_of_another_form_is_told_with_an_example(run_cli: RunCli, cursor: str) -> None:
+    done = run_cli("complete", cursor)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"slipstream: {cursor} is not FILE:LINE:COLUMN.\n  For example main.py:3:1")
+
+
+def test_a_name_may_have_colons_and_lines_count_from_1() -> None:
+    assert parse_cursor("C:/a:b.py:3:1") == (Path("C:/a:b.py"), 3, 1)
+    assert split_at("one\ntwo\n", 2, 2) == ("one\nt", "wo\n")
+
+
 def test_missing_files_and_folders_are_named(run_cli: RunCli, tmp_path: Path) -> None:
-    assert "There is no file" in run_cli("complete", tmp_path / "no.py", "--line", 0, "--column", 0).err
-    assert "is not a file" in run_cli("complete", tmp_path, "--line", 0, "--column", 0).err
+    assert "There is no file" in run_cli("complete", f"{tmp_path}/no.py:1:1").err
+    assert "is not a file" in run_cli("complete", f"{tmp_path}:1:1").err
 
 
 def test_an_unknown_target_is_named(run_cli: RunCli, repository: Path) -> None:
     file = repository / "shapes.py"
-    done = run_cli("complete", file, "--line", 0, "--column", 0, "--target", "no-such-model")
+    done = run_cli("complete", f"{file}:1:1", "--target", "no-such-model")
     assert done.code == 1
     assert "no-such-model" in done.err
 
 
 def test_bad_settings_are_told_and_passed_over(run_cli: RunCli, repository: Path) -> None:
     (repository / ".slipstream.toml").write_text('target = "/elsewhere"\nmaxTokens = 4\n')
-    done = run_cli("complete", repository / "shapes.py", "--line", 5, "--column", 19, "--json")
+    done = run_cli("complete", f"{repository}/shapes.py:6:20", "--json")
     assert done.json()["stats"]["num_tokens"] <= 4
     assert "a repository may not set target" in done.err

@@ -35,7 +35,10 @@ def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path
     assert done.code == 0
     assert checks["model"]["state"] == "ok"
     assert any(name.startswith("target pass") and "ms" in checks[name]["found"] for name in checks)
-    assert checks["index"]["advice"].endswith(f"slipstream index {in_repository}")
+    assert checks["index"]["found"].endswith(f"slipstream index {in_repository}")
+    assert checks["cores"]["state"] == checks["gpu"]["state"] == "ok"  # facts, not faults
+    assert [check["name"] for check in done.json()["checks"]][:2] == ["model", "speed"]
+    assert checks["speed"]["found"].startswith(("95 % of suggestions take at most ", "not measured"))
     assert checks["target"]["found"].endswith(", by the settings")
     assert checks["kernel"]["found"].endswith(", with weights in bytes")
     assert checks["prompt token"]["found"].endswith(" ms")
@@ -49,9 +52,15 @@ def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Pa
         assert bool(check["advice"]) == (check["state"] != "ok"), check
 
 
+def test_widths_of_passes_are_details(run_cli: RunCli, in_repository: Path) -> None:
+    assert in_repository.exists()
+    assert "target pass" not in run_cli("doctor").out
+    assert "target pass" in run_cli("doctor", "--verbose").out
+
+
 def test_an_index_is_seen(run_cli: RunCli, in_repository: Path) -> None:
     run_cli("index", in_repository)
-    assert by_name(run_cli("doctor", "--json").json())["index"]["state"] == "ok"
+    assert " MB for " in by_name(run_cli("doctor", "--json").json())["index"]["found"]
 
 
 def test_a_missing_model_says_how_to_get_it(

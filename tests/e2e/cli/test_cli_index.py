@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,40 @@ RunCli = Callable[..., Any]
 
 
 def test_files_lists_what_is_indexed_and_no_secrets(run_cli: RunCli, repository: Path) -> None:
+    assert run_cli("index", repository).code == 0
     done = run_cli("index", repository, "--files")
-    assert (done.code, done.out) == (0, "shapes.py\nsizes.py\n")
+    assert (done.code, done.out, done.err) == (0, "shapes.py\nsizes.py\n", "")
+
+
+def test_a_question_builds_nothing(run_cli: RunCli, repository: Path) -> None:
+    saved = Path(os.environ["SLIPSTREAM_INDEX_DIR"])
+    run_cli("index", repository)
+    run_cli("index", repository, "--purge")
+    done = run_cli("index", repository, "--files")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"slipstream: {repository} has no index.\n")
+    assert list(saved.iterdir()) == []
+
+
+def test_an_index_that_cannot_be_read_is_named_and_kept(run_cli: RunCli, repository: Path) -> None:
+    run_cli("index", repository)
+    (file,) = Path(os.environ["SLIPSTREAM_INDEX_DIR"]).iterdir()
+    file.write_bytes(b"x" * 100)
+    done = run_cli("index", repository, "--files")
+    assert (done.code, done.out) == (1, "")
+    assert "cannot be read" in done.err
+    assert file.read_bytes() == b"x" * 100
+
+
+def test_the_first_line_comes_before_heavy_imports() -> None:
+    """`index` shows what it does before it imports torch, numpy or a tokenizer."""
+    code = (
+        "import sys\n"
+        "from lsp_server.commands import repository_index\n"
+        "print({'torch', 'numpy', 'pydantic', 'tokenizers'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_without_files_nothing_is_on_stdout(run_cli: RunCli, repository: Path) -> None:
@@ -26,9 +60,8 @@ def test_without_files_nothing_is_on_stdout(run_cli: RunCli, repository: Path) -
 def test_deleted_files_are_forgotten_and_others_not_read_again(run_cli: RunCli, repository: Path) -> None:
     run_cli("index", repository)
     (repository / "sizes.py").unlink()
-    done = run_cli("index", repository, "--files")
-    assert done.out == "shapes.py\n"
-    assert "0 read again" in done.err
+    assert "0 read again" in run_cli("index", repository).err
+    assert run_cli("index", repository, "--files").out == "shapes.py\n"
 
 
 def test_purge_forgets_it_all(run_cli: RunCli, repository: Path) -> None:
@@ -42,7 +75,8 @@ def test_purge_forgets_it_all(run_cli: RunCli, repository: Path) -> None:
 
 def test_excluded_files_stay_out(run_cli: RunCli, repository: Path) -> None:
     (repository / ".slipstream.toml").write_text('[index]\nexclude = ["sizes.py"]\n')
-    assert "sizes.py" not in run_cli("index", repository, "--files").out
+    assert run_cli("index", repository).code == 0
+    assert run_cli("index", repository, "--files").out == "shapes.py\n"
 
 
 def test_a_folder_that_is_none_is_named(run_cli: RunCli, repository: Path) -> None:

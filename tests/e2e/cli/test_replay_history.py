@@ -135,3 +135,20 @@ def test_it_can_be_stopped_at_any_time(
     deadline = time.monotonic() + 60
     while list(temporary.glob(f"{PREFIX}*")) and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+def test_without_an_email_the_most_frequent_authors_are_offered(
+    run_cli: RunCli, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"bob.py": "print('Bob!')\n"}, "Bob's", author="bob@example.org")
+    for author in ("eve@example.org", "$(x) y@example.org"):
+        repository.commit({f"{author}.py": "print(1)\n"}, "Once", author=author)
+    repository.git("config", "--unset", "user.email")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    done = run_cli("replay", "--history", repository.root)
+    assert (done.code, done.out) == (1, "")
+    assert "git has no user.email here." in done.err
+    offered = [line.strip() for line in done.err.splitlines() if "--author" in line]
+    assert offered[:2] == ["--author ada@example.org", "--author bob@example.org"]
+    assert len(offered) == 3

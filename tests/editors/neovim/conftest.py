@@ -145,7 +145,7 @@ def model_says(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The output of `slipstream complete` after `ret` in SHAPES."""
     path = tmp_path_factory.mktemp("said") / "shapes.py"
     path.write_text(SHAPES)
-    command = [str(SERVER), "complete", str(path), "--line", "5", "--column", "7", "--json"]
+    command = [str(SERVER), "complete", f"{path}:6:8", "--json"]
     command += ["--target", DEFAULT_TARGET]
     environment = os.environ | {"SLIPSTREAM_INDEX_DIR": str(path.parent)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)

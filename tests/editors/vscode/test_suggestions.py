@@ -46,7 +46,7 @@ def heard(workbench: Workbench) -> list[recorder.Heard]:
 
 def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
     """The output of `slipstream complete` at a position, with the editor's target."""
-    argv = [SERVER[0], "complete", str(file), "--line", str(line), "--column", str(column), "--json"]
+    argv = [SERVER[0], "complete", f"{file}:{line + 1}:{column + 1}", "--json"]
     argv += ["--target", DEFAULT_TARGET]
     done = subprocess.run(
         argv, capture_output=True, text=True, check=True, env={**os.environ, **workbench.env}

@@ -118,13 +118,13 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("command", ["exactness", "speed"])
-def test_a_measurement_ends_with_one_line_of_json(command: str, tiny_model_dir: Path) -> None:
+def test_a_measurement_is_a_table_in_words_or_one_line_of_json(command: str, tiny_model_dir: Path) -> None:
     options = ["--prompts", "2", "--tokens", "4", "--sources", str(SOURCES), "--target", str(tiny_model_dir)]
-    done = CliRunner().invoke(app, [command, *options])
-    assert (done.exception, done.exit_code) == (None, 0)
-    *tables, last = done.stdout.splitlines()
-    found = json.loads(last)
-    assert tables
+    table, line = (CliRunner().invoke(app, [command, *options, *more]) for more in ([], ["--json"]))
+    assert (table.exception, table.exit_code) == (line.exception, line.exit_code) == (None, 0)
+    assert "pass ms" in table.stdout
+    assert "{" not in table.stdout
+    found = json.loads(line.stdout)
     assert (found["bench"], found["tokens_asked"]) == (command, 4)
     assert found["pass_ms"]
 
