@@ -13,13 +13,14 @@ from typing import Literal
 from lsprotocol import types
 
 from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Surroundings
-from completion_engine.text_window import TextWindow, without_surrogates
+from completion_engine.text_window import MAX_CHARS_BEFORE, TextWindow, without_surrogates
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn, plain_newlines
+from lsp_server.workspace.leave_rules import hides_secrets
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.offers import CompletionRecord, Offer, fitted
 from lsp_server.workspace.prefetch import ContextWish, cursor_after
@@ -108,13 +109,14 @@ async def suggest(
     request = _as_asked(request, asked, settings)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
-        request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
-        if uri not in session.documents:
+        is_allowed = await server.leave_rules.allow(location, exclude)
+        if (document := session.documents.get(uri)) is None:
             return ()  # it was closed meanwhile
+        request = replace(request, may_leave=is_allowed and not hides_secrets(document, snapshot))
     completion = await _complete(server, snapshot, request, turn)
     _want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
-    _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
+    _measure(server, snapshot, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
 
 
@@ -153,12 +155,17 @@ async def _complete(
 
 
 def _measure(
-    server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
+    server: SlipstreamServer,
+    snapshot: DocumentSnapshot,
+    offers: tuple[Offer, ...],
+    completion: Completion,
+    response_ms: float,
 ) -> None:
     server.session.measurements.add_response(response_ms)
     if offers:
         best = offers[0]
-        server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
+        before = snapshot.prefix[-MAX_CHARS_BEFORE:]
+        server.session.measurements.last = Answered(best.id, before, best.text, response_ms, completion.stats)
 
 
 def prefetch_after_edit(server: SlipstreamServer, uri: str, edit: Edit | None) -> None:
@@ -182,6 +189,7 @@ def prefetch(server: SlipstreamServer, uri: str, place: LineColumn, *, writes: b
     may_leave = server.leave_rules.known(location, settings.index.exclude) if settings.remote.url else False
     if may_leave is not None and not server.session.refusal(uri, snapshot.language, is_invoked=False):
         request = request_for(server, snapshot, settings)
+        may_leave = may_leave and not hides_secrets(server.session.documents[uri], snapshot)
         request = replace(request, suppressed_in=suppressed_in(settings), may_leave=may_leave)
         server.scheduler.prefetch(request, writes=writes)
         _want_context(server, snapshot, request)

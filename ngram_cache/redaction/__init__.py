@@ -46,7 +46,7 @@ def blank_secrets(text: str) -> str:
 
 
 def blank_parts(*parts: str) -> list[str]:
-    """Return the parts of a text as `blank_secrets` leaves each: the others may name or complete its secrets."""
+    """Return the parts of a text without secrets: one part may name or complete a secret of another."""
     spans, left, begin = secret_spans("".join(parts)), [], 0
     for part in parts:
         end = begin + len(part)

@@ -54,7 +54,8 @@ COMMANDS: tuple[Rule, ...] = (
       for call in ("getconnection(", "new pdo(", "mysqli_connect(", "new mysqli(", "psycopg2.connect(")),
     _rule("sqlplus", rf"{_ARGUMENTS}(?<=\s)\w{{1,40}}/(?P<bare>[^\s@\"']{{1,100}}+)"),
     # host:5432:database:user:tulip
-    *(_rule(port, r"[\w*.\-]{0,60}:[\w*.\-]{1,60}:(?P<bare>[^\s:]{1,200}+)(?=\s|\Z)", r"(?:^|\n)[\w*.\-]{1,100}")
+    *(_rule(port, r"[\w*.\-]{0,60}:[\w*.\-]{1,60}:(?P<bare>[^\s:]{1,200}+)(?=\s|\Z)",
+            r"(?:^|\n)[\w*.\-]{1,100}")
       for port in (":5432:", ":*:")),
     # ?sv=2022-11-02&sig=abc%3D
     _rule("sig=", r"(?P<bare>[A-Za-z0-9%+/_\-=]{20,400}+)", judge=is_credential),

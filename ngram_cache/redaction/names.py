@@ -21,8 +21,9 @@ _QUOTED = (
 _BARE = r"(?P<bare>[^\s\"'`,;(){}\[\]<>|]{1,512}+)"
 _VALUE = f"(?:{_QUOTED}|{_BARE})"
 _ASSIGNS = r"(?::[ \t]{0,4}+[\w.\[\]| ]{1,30}+=(?!=)|=>|[=!]==?|[:?+|]{0,2}=|:)"
-_OPENS = r"(?:[(\[\\][ \t]{0,4}+\n?|\n(?=[ \t]{1,40}+[\"']))?+[ \t]{0,40}+(?:[!&][\w!/.:\-]{1,40}+[ \t]{1,4}+){0,2}+"
-_BYTES = r"(?P<quoted>(?:(?:0[xX])?[0-9a-fA-F]{1,3}[uU]?[,\s]{1,40}+){7,4096}+(?:0[xX])?[0-9a-fA-F]{1,3})"
+_TAGS = r"(?:[!&][\w!/.:\-]{1,40}+[ \t]{1,4}+){0,2}+"
+_OPENS = rf"(?:[(\[\\][ \t]{{0,4}}+\n?|\n(?=[ \t]{{1,40}}+[\"']))?+[ \t]{{0,40}}+{_TAGS}"
+_BYTES = r"(?P<quoted>(?:(?:0[xX])?[0-9a-fA-F]{1,3}[uU]?[,\s]{1,40}+){7,4096}+(?:0[xX])?[0-9a-fA-F]{0,3})"
 _CELL = r"\"?[\w.\-]{1,40}+\"?"
 _ROWS = r"(?P<bare>(?:\n(?=[^\n,;\t]{0,200}+[,;\t])[^\n]{1,400}+){1,4096}+)"
 
@@ -46,10 +47,6 @@ _FIRST_ON_LINE = r"(?:^|\n)[ \t]*+"
 _ASSIGNED = (
     # password: >-
     _shape("block", rf"[\w\-]{{0,32}}+[\"']?:{_GAP}[|>][+\-0-9]{{0,2}}+{_GAP}{LINES_BELOW}"),
-    # password = "tulip", db_password: tulip, password == 'tulip', passwords = ["tulip"]
-    _shape("assigned", rf"{_REST}[\"'\])]{{0,3}}+[ \t]{{0,16}}+{_ASSIGNS}[ \t]{{0,16}}+{_OPENS}{_VALUE}"),
-    # "{\"password\": \"tulip\"}"
-    _shape("escaped", rf"{_REST}\\{{1,7}}+[\"']{_GAP}:{_GAP}\\{{1,7}}+[\"'](?P<quoted>[^\\\"'\n]{{1,400}}+)"),
     # password = """, and the value on the next lines
     _shape(
         "lines",
@@ -59,8 +56,13 @@ _ASSIGNED = (
     # password: "tulip, and mango" on the next line
     _shape(
         "wrapped",
-        rf"[\"']?:{_GAP}(?P<mark>[\"'])(?P<quoted>[^\"'\n]{{1,200}}+(?:\n[ \t]{{1,40}}+[^\"'\n:]{{1,200}}+){{1,8}}+)(?P=mark)",
+        rf"{_REST}[\"']?:{_GAP}(?P<mark>[\"'])"
+        r"(?P<quoted>[^\"'\n]{1,200}+(?:\n[ \t]{1,40}+[^\"'\n:]{1,200}+){1,8}+)(?P=mark)",
     ),
+    # password = "tulip", db_password: tulip, password == 'tulip', passwords = ["tulip"]
+    _shape("assigned", rf"{_REST}[\"'\])]{{0,3}}+[ \t]{{0,16}}+{_ASSIGNS}[ \t]{{0,16}}+{_OPENS}{_VALUE}"),
+    # "{\"password\": \"tulip\"}"
+    _shape("escaped", rf"{_REST}\\{{1,7}}+[\"']{_GAP}:{_GAP}\\{{1,7}}+[\"'](?P<quoted>[^\\\"'\n]{{1,400}}+)"),
     # aes_key[16] = {0x3a, 0x1f, ...}
     _shape(
         "bytes",
@@ -70,7 +72,7 @@ _ASSIGNED = (
     # | user | password |, and the rows below
     _shape(
         "table",
-        r"[\w \-]{0,24}+\|[^\n]{0,200}+\n[ \t|:\-]{0,20}+--[ \t|:\-]{0,200}+"
+        r"[\w \-]{0,24}+\|[^\n]{0,200}+\n[ \t|:\-]{5,200}+"
         r"(?P<bare>(?:\n[ \t]{0,8}+\|[^\n]{1,400}+){1,4096}+)",
     ),
     # user,password,role, and the rows below
@@ -160,11 +162,11 @@ _PASSWORDS = "password passwd passphrase passcode secret"
 _PASSWORDS_OF = (
     "sshpass userpass dbpass storepass keypass requirepass masterauth rootpw bindpw adminpass rootpass"
 )
-# Passwords in German, Spanish, Portuguese, French, Dutch, Polish, Finnish, Czech, Hungarian, Swedish, Turkish,
-# Russian, Chinese, Japanese and Korean. Capitals of other scripts are not lowered.
+# Passwords in German, Spanish, Portuguese, French, Dutch, Polish, Finnish, Czech, Hungarian, Swedish,
+# Turkish, Russian, Chinese, Japanese and Korean. Capitals of other scripts are not lowered.
 _FOREIGN = (
-    "passwort kennwort contraseña contrasena senha mot_de_passe motdepasse wachtwoord hasło haslo salasana heslo"
-    " jelszo lösenord losenord şifre sifre пароль Пароль 密码 密碼 口令 パスワード 비밀번호 암호"
+    "passwort kennwort contraseña contrasena senha mot_de_passe motdepasse wachtwoord hasło haslo salasana"
+    " heslo jelszo lösenord losenord şifre sifre пароль Пароль 密码 密碼 口令 パスワード 비밀번호 암호"
 )
 _PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
 

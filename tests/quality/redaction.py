@@ -50,7 +50,20 @@ _LETTERS = {
     "letters": string.ascii_letters,
     "noise": string.ascii_lowercase + string.digits + "!@#%^&*(-_=+)",
 }
-_KINDS = ("word", "pass", "short", "phrase", "phrase-", "base64word", "userpass64", "uuid", "bip", "bytes", "numbers", *_LETTERS)
+_KINDS = (
+    "word",
+    "pass",
+    "short",
+    "phrase",
+    "phrase-",
+    "base64word",
+    "userpass64",
+    "uuid",
+    "bip",
+    "bytes",
+    "numbers",
+    *_LETTERS,
+)
 _DRAWN = re.compile(f"<({'|'.join(_KINDS)})(?::([0-9]+))?>")
 _WINDOW = 8
 _MAX_LINE = 200
