@@ -26,7 +26,8 @@ class SeenSuggestion:
     """A suggestion that was accepted, or shown wrong.
 
     Holds no secret. `before` is the line up to the cursor and `wanted` what the author wrote there.
-    `num_saved` characters were accepted; `num_wrong` were shown and are not in the file. `sources` are those of its parts.
+    `num_saved` characters were accepted; `num_wrong` were shown and are not in the file. `sources` are those
+    of its parts.
     """
 
     path: str

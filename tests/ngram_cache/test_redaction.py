@@ -154,7 +154,8 @@ def test_private_keys_are_seen(kind: str) -> None:
          ".ssh/helper.sh", "secrets/token.json", "src/credentials/prod.yaml",
         "secret.xml",
         "passwords.txt", "kubeconfig.yaml", "pgpass.conf", "vault_pass.txt", "app-secrets.properties",
-        "wg0.conf", "gha-creds-0123.json", "auth.json", "db_passwords.csv", "deploy/.vault_pass", "prod.secrets.toml",
+        "wg0.conf", "gha-creds-0123.json", "auth.json", "db_passwords.csv", "deploy/.vault_pass",
+        "prod.secrets.toml",
         "dev-kubeconfig.yml", "rootkey.csv", "etc/shadow", "server-private-key.txt", "home.nmconnection",
     ],
 )  # fmt: skip
