@@ -27,7 +27,7 @@ _PRIVATE_KEY = re.compile(
 _MARKS = ("PRIVATE KEY", "PuTTY-User-Key-File-", "AGE-SECRET-KEY-1")
 _RULES = (*commands.COMMANDS, *names.NAMES)
 # Keys are in runs, which are found much faster than keys. Longer runs than these are not code.
-_RUN = re.compile(r"[A-Za-z0-9+/=_.:\-]{16,}+")
+_RUN = re.compile(r"[A-Za-z0-9+/=_.:~\-]{16,}+")
 _MAX_RUN = 2048
 
 

@@ -9,7 +9,7 @@ from ngram_cache.redaction.forms import KNOWN
 from ngram_cache.redaction.randomness import looks_random
 from ngram_cache.redaction.rule import Span
 
-_MANIFEST = re.compile(r"\bkind[\"']?[ \t]{0,8}+:\s{0,8}+[\"']?Secret(?![A-Za-z])")
+_MANIFEST = re.compile(r"\bkind[\"']?[ \t]{0,8}+:\s{0,8}+[\"']?[Ss]ecret(?![A-Za-z])")
 _END = re.compile(r"^---", re.MULTILINE)
 # The values in braces, or lines as far in as the first of them or further, with blank ones between.
 _DATA = re.compile(
@@ -27,7 +27,7 @@ _PIECE = re.compile(r"[\w\-+/=.]{4,}+")
 
 def is_manifest(text: str) -> bool:
     """Whether a text has a Secret of Kubernetes, whose values look like any others."""
-    return "Secret" in text and _MANIFEST.search(text) is not None
+    return "ecret" in text and _MANIFEST.search(text) is not None
 
 
 def find_manifests(text: str) -> Iterator[Span]:
