@@ -21,6 +21,7 @@ from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import TargetWish
 from completion_engine.loading.ladder import Ladder, forget_frames
 from completion_engine.loading.model import ladder_for
+from completion_engine.loading.stored_files import load_or_repair
 from completion_engine.models import ModelStore
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.prompting.prompt import Prompt
@@ -79,13 +80,21 @@ class CompletionEngine:
         config: EngineConfig,
         report: Progress | None = None,
         should_stop: ShouldStop | None = None,
+        *,
+        warms_up: bool = True,
     ) -> CompletionEngine:
         """Fetch the target if it is not there, and make it ready: in minutes, or seconds if it is there.
 
+        Damaged files are made anew. `warms_up` as in `from_folder`.
+
         Raises SlipstreamError with advice when that fails.
         """
-        folder = ModelStore().ensure(config.target, report, should_stop)
-        return cls.from_folder(folder, config, report, should_stop)
+
+        def load() -> CompletionEngine:
+            folder = ModelStore().ensure(config.target, report, should_stop)
+            return cls.from_folder(folder, config, report, should_stop, warms_up=warms_up)
+
+        return load_or_repair(config.target, load)
 
     @classmethod
     def from_folder(  # noqa: PLR0913 - as `load`, and what is there already

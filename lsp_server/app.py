@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
+from completion_engine.errors import MachineError, UserError
 from completion_engine.request import CancelledError, Progress
 from completion_engine.runtime import seldom_collected
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
@@ -152,11 +153,12 @@ class MachineModels:
         if settings.remote.url:
             return self._remote_load(settings, on_tokens)
 
+        config = engine_config(settings)
+
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             # Together these take seconds to import, and the editor waits for its first answer meanwhile.
             from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
 
-            config = engine_config(settings)
             with compiled_meanwhile(config, report, should_stop):
                 folder = self._store().ensure(config.target, report, should_stop)
                 with _loading_alone(report, should_stop):
@@ -173,7 +175,20 @@ class MachineModels:
                 chooser.record(engine.describe())
                 return engine
 
-        return settled(load)
+        def load_or_repair(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+            try:
+                return load(report, should_stop)
+            except (CancelledError, UserError, MachineError):
+                raise
+            except Exception as error:
+                with _loading_alone(report, should_stop):
+                    from completion_engine.loading.stored_files import is_repaired  # noqa: PLC0415 - see load
+
+                if not is_repaired(config.target, error):
+                    raise
+            return load(report, should_stop)
+
+        return settled(load_or_repair)
 
     def _remote_load(self, settings: Settings, on_tokens: OnTokens) -> Load:
         """Return how to reach the servers of `settings`.

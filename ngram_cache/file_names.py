@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import PurePath
 
 
@@ -53,12 +53,23 @@ _SECRET_NAMES = (
     ".my.cnf", ".s3cfg", ".boto", ".dockercfg", ".dockerconfigjson", ".git-credentials", ".htpasswd",
     "htpasswd", ".vault-token", ".rediscli_auth", "kubeconfig", "*.kubeconfig", "credentials",
     "credentials.*", "*credentials.json", "*.credentials", "*-credentials.*", "*_credentials.json",
-    "client_secret*", "secrets", "secrets.*", "*.secrets", "secret.*", "*.secret", "*-secret.yaml",
-    "*-secret.yml", "*-secrets.yaml", "*-secrets.yml", "service-account*.json", "service_account*.json",
-    "serviceaccount*.json", "*service-account*.json", "google-services.json", "master.key",
+    "client_secret*", "secrets", "secrets.*", "*.secrets", "secret.*", "*.secret", "service-account*.json",
+    "service_account*.json", "serviceaccount*.json", "*service-account*.json", "google-services.json",
+    "master.key",
     "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
-    ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc",
+    ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc", "passwd",
+    "shadow", ".vault_pass*", ".vault-pass*", "pgpass.conf", "wg[0-9]*.conf", "wpa_supplicant*.conf",
+    "*.nmconnection", "gha-creds-*.json", "auth.json", "wallet.dat", "rootkey.csv", "*accesskeys.csv",
+    "*.publishsettings", "logins.json", "settings-security.xml", ".databrickscfg", "*.jwk", "*.agekey",
 )  # fmt: skip
+_SECRET_STEMS = _words(
+    "*[-_.]secret *[-_.]secrets password passwords *[-_.]password *[-_.]passwords *kubeconfig *vault_pass"
+    " *vault-pass *private_key *private-key api_key api_keys api-keys *[-_]credentials"
+)
+_SECRET_DATA = _DATA_EXTENSIONS | {"txt", "csv", "list"}
+_SECRET_NAME = re.compile(
+    "|".join(map(translate, [*_SECRET_NAMES, *(f"{a}.{b}" for a in _SECRET_STEMS for b in _SECRET_DATA)]))
+)
 _SECRET_FREE = re.compile(
     r"\.env(?:[._-]\w+)*\.(?:example|sample|template|dist)"
 )  # committed, with no values
@@ -95,7 +106,7 @@ def is_secret_path(path: str) -> bool:
             return True
     if _is_code(name) or _SECRET_FREE.fullmatch(name):
         return False
-    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+    return _SECRET_NAME.match(name) is not None
 
 
 def is_in_secret_folder(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Loads that never ended: a model whose load was killed for lack of memory is not tried again.
+"""Loads that never ended: after two, the stored files are made anew; after three, another model is tried.
 
 Owns a file beside the models for each running load.
 """
@@ -17,7 +17,8 @@ import psutil
 
 _SUFFIX = ".loading"
 _MARK = re.compile(r"(.+)\.([0-9]+-[0-9]+-[0-9a-f]{32})\.loading")
-_MAX_ATTEMPTS = 2  # an editor that was closed meanwhile leaves one too
+_MAY_BE_FILES = 2  # an editor that was closed meanwhile leaves one too
+_MAX_ATTEMPTS = _MAY_BE_FILES + 1
 _FORGOTTEN_S = 86_400.0
 _SECONDS_APART = 2.0  # when a process began is known to a second, by a clock that is set now and then
 
@@ -47,10 +48,17 @@ class Attempts:
     def refused(self, targets: list[str]) -> dict[str, str]:
         """The models whose loading ended the process again and again lately, and that it did."""
         return {
-            target: "loading it crashed the process twice"
+            target: "loading it crashed the process again and again"
             for target in targets
-            if sum(map(_is_fresh, self._never_ended(target))) >= _MAX_ATTEMPTS
+            if self._num_failed(target) >= _MAX_ATTEMPTS
         }
+
+    def needs_new_files(self, target: str) -> bool:
+        """Whether the model's loading ended the process twice lately: what is stored for it may be why."""
+        return self._num_failed(target) >= _MAY_BE_FILES
+
+    def _num_failed(self, target: str) -> int:
+        return sum(map(_is_fresh, self._never_ended(target)))
 
     def _never_ended(self, target: str) -> list[Path]:
         return [mark for mark, process in marks_in(self._folder, [target]) if not _runs(process)]

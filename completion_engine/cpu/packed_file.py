@@ -1,9 +1,9 @@
 """Packed weights of a model in a file of the cache folder, so that only the first load packs them.
 
 Later loads copy the file into huge pages, or map it where the system has none. The file is a safetensors
-file whose header describes the packing of each weight. Its name follows from the model's files, from the
-dtype they are read in, from what composes and what packs them; it appears whole or not at all. If it cannot
-be stored, the weights stay in memory.
+file whose header describes the packing of each weight, and holds the checksum of each array. Its name follows
+from the model's files, from the dtype they are read in, from what composes and what packs them; it appears
+whole or not at all. If it cannot be stored, the weights stay in memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ import torch
 from platformdirs import user_cache_dir
 from safetensors import SafetensorError, safe_open
 
+from completion_engine.checksum import checksum
 from completion_engine.cpu import block_packing
 from completion_engine.cpu.huge_pages import in_huge_pages
 from completion_engine.cpu.kernels import grids, language, packing, sums, vectors
@@ -44,6 +46,7 @@ logger = logging.getLogger(__name__)
 # Room for the header, which is known only when all is written. The weights after it begin at a cache line.
 _HEADER_BYTES = (1 << 18) - 8
 _SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
+_FORMAT = 2  # of the file: 2 has checksums
 _WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
 _SUFFIX = ".safetensors"
 _UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
@@ -66,16 +69,36 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
     `composers` are the modules that define which weights are packed together. Raises OSError where a file is
     missing.
     """
-    digest = hashlib.sha256(f"{dtype} {packed_bits()}".encode())
+    digest = hashlib.sha256(f"{dtype} {packed_bits()} {_FORMAT}".encode())
     for module in (block_packing, gguf_blocks, packing, grids, language, sums, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()
         told = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
         digest.update(repr(told).encode())
+    return packed_folder(files) / f"{digest.hexdigest()[:16]}{_SUFFIX}"
+
+
+def packed_folder(files: Sequence[Path]) -> Path:
+    """Where all that is packed of the model in these files lies."""
     place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode()).hexdigest()[:16]
-    folder = Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place
-    return folder / f"{digest.hexdigest()[:16]}{_SUFFIX}"
+    return Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place
+
+
+def damaged_in(folder: Path) -> list[Path]:
+    """The files of packed weights in a `packed_folder` that do not match their checksums. Reads all."""
+    return [file for file in folder.glob(f"*{_SUFFIX}") if _flaw_in(file)]
+
+
+def _flaw_in(path: Path) -> str:
+    """Why a file cannot be used, or ""."""
+    try:
+        file: Any = safe_open(path, "pt")
+        arrays = {name: file.get_tensor(name).numpy() for name in file.keys()}  # noqa: SIM118 - no mapping
+        _check(arrays, json.loads(file.metadata()["checksums"]))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        return str(error)
+    return ""
 
 
 def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, PackedWeight]:
@@ -103,15 +126,35 @@ def _read(path: Path, shapes: Mapping[str, Shape]) -> dict[str, PackedWeight] | 
         with suppress(OSError):
             os.utime(path)  # it is in use: see `_forget_others`
         file: Any = safe_open(path, "pt")
-        bits = json.loads((file.metadata() or {}).get("bits", "{}"))
+        metadata = file.metadata() or {}
+        bits, wanted = (json.loads(metadata.get(name, "{}")) for name in ("bits", "checksums"))
+        _fetch_ahead(path)
         found = {name: _weight_in(file, name, int(bits[name]), shape) for name, shape in shapes.items()}
+        found = _in_huge_pages(found)
+        _check(_arrays(found), wanted)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         logger.warning("Packed weights in %s are damaged and made anew: %s", path, error)
         return None
-    _fetch_ahead(path)
-    return _in_huge_pages(found)
+    return found
+
+
+def _check(arrays: Mapping[str, Array], wanted: Mapping[str, str]) -> None:
+    """Compare arrays with their checksums by name. Raises ValueError, or KeyError for one without."""
+    with ThreadPoolExecutor() as pool:  # memory is faster than one core adds
+        found = dict(zip(arrays, pool.map(checksum, arrays.values()), strict=True))
+    if flaw := next((name for name, told in found.items() if told != wanted[name]), None):
+        raise ValueError(f"the checksum of {flaw} does not match")
+
+
+def _arrays(weights: Mapping[str, PackedWeight]) -> dict[str, Array]:
+    return {part: array for name, weight in weights.items() for part, array in _parts(name, weight)}
+
+
+def _parts(name: str, weight: PackedWeight) -> tuple[tuple[str, Array], tuple[str, Array]]:
+    """The arrays of a weight, by their names in the file."""
+    return (f"{name}.records", weight.records), (f"{name}.units", weight.units)
 
 
 def _in_huge_pages(weights: Mapping[str, PackedWeight]) -> dict[str, PackedWeight]:
@@ -145,10 +188,11 @@ def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeig
     _make_room(path, _num_bytes(sources) + _SPARE_BYTES)
     with whole_file(path) as file:
         file.seek(8 + _HEADER_BYTES)
-        header = {"__metadata__": {"format": "pt"}} | dict(_written(file, sources, made))
+        entries = dict(_written(file, sources, made))
         bits = {name: weight.record.bits for name, weight in made.items()}
-        header["__metadata__"]["bits"] = json.dumps(bits)
-        told = json.dumps(header).encode()
+        checksums = {name: checksum(array) for name, array in _arrays(made).items()}
+        metadata = {"format": "pt", "bits": json.dumps(bits), "checksums": json.dumps(checksums)}
+        told = json.dumps({"__metadata__": metadata} | entries).encode()
         if len(told) > _HEADER_BYTES:
             raise OSError(errno.EFBIG, "too many weights", str(path))
         file.seek(0)
@@ -179,18 +223,12 @@ def _written(
     """Yield each array's entry of the header, once it is written after the one before."""
     end = 0
     for name, source in sources.items():
-        weight = made[name] = source.make()
-        arrays: tuple[tuple[str, str, Array], ...] = (
-            ("records", "U8", weight.records),
-            ("units", "F32", weight.units),
-        )
-        for part, kind, array in arrays:
+        made[name] = source.make()
+        for part, array in _parts(name, made[name]):
             file.write(array.data)
             begin, end = end, end + array.nbytes
-            yield (
-                f"{name}.{part}",
-                {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, end]},
-            )
+            kind = "U8" if array.dtype == np.uint8 else "F32"
+            yield part, {"dtype": kind, "shape": list(array.shape), "data_offsets": [begin, end]}
 
 
 def _forget_others(path: Path, unused_s: float = _UNUSED_S) -> None:

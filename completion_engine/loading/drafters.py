@@ -12,6 +12,7 @@ from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
+from completion_engine.errors import DataError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.trained_drafter import Note, load_trained
 from completion_engine.models import ModelStore
@@ -71,7 +72,13 @@ def _neural(  # noqa: PLR0913 - as above
     """Return the configured draft model or drafter, by default the one that is shipped for the target."""
     trained = path_of(config.draft_model) if config.draft_model else trained_folder(config.target)
     if trained is not None and (trained / WEIGHTS).is_file():
-        return load_trained(trained, target, note)
+        try:
+            return load_trained(trained, target, note)
+        except DataError as error:
+            if config.draft_model:
+                raise
+            note(str(error))
+            return None
     if not config.draft_model:
         return None
     folder = ModelStore().ensure(config.draft_model, report, should_stop)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from completion_engine.checksum import checksum
 from completion_engine.runtime import parse_json
 
 LAYOUT = "gguf-layout.json"
@@ -61,13 +62,14 @@ class TensorLayout:
     """One tensor: its type, its shape [num_outputs, num_inputs] or [num_outputs], and its first byte.
 
     The rows of each of `num_interleaved` heads are stored in the order 0, n/2, 1, n/2 + 1, ...; with 0 heads,
-    rows are stored in their own order.
+    rows are stored in their own order. `checksum` is that of its bytes.
     """
 
     kind: str
     shape: tuple[int, ...]
     offset: int
     num_interleaved: int = 0
+    checksum: str = ""
 
     @property
     def num_bytes(self) -> int:
@@ -108,6 +110,19 @@ class GgufLayout:
     file: Path
     num_bytes: int
     tensors: Mapping[str, TensorLayout]
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether damage of the file can be found; layouts of earlier versions have none."""
+        return all(tensor.checksum for tensor in self.tensors.values())
+
+    def is_damaged(self) -> bool:
+        """Whether a tensor does not match its checksum. Reads all of the file."""
+        content = np.memmap(self.file, np.uint8, "r")
+        return any(
+            tensor.checksum and tensor.checksum != checksum(content[tensor.offset :][: tensor.num_bytes])
+            for tensor in self.tensors.values()
+        )
 
     def flaw(self) -> str:
         """The reason why the file is not the one that the layout was written for, or ""."""
@@ -174,4 +189,5 @@ def read_layout(folder: Path) -> GgufLayout | None:
 
 def _tensor(entry: Mapping[str, Any]) -> TensorLayout:
     shape = tuple(int(size) for size in entry["shape"])
-    return TensorLayout(str(entry["kind"]), shape, int(entry["offset"]), int(entry["num_interleaved"]))
+    told = str(entry["kind"]), shape, int(entry["offset"]), int(entry["num_interleaved"])
+    return TensorLayout(*told, str(entry.get("checksum", "")))

@@ -14,11 +14,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 from tokenizers import Tokenizer
 
+from completion_engine.checksum import checksum
 from completion_engine.models.gguf_header import GgufHeader, read_header
 from completion_engine.models.gguf_layout import (
     EMBEDDING,
@@ -111,7 +114,12 @@ def layout_of(source: Path, header: GgufHeader, num_layers: int) -> GgufLayout:
     layout = GgufLayout(source, source.stat().st_size, tensors)
     if flaw := layout.flaw() or layout.missing(num_layers):
         raise ValueError(flaw)
-    return layout
+    content = np.memmap(source, np.uint8, "r")
+    summed = {
+        name: replace(tensor, checksum=checksum(content[tensor.offset : tensor.offset + tensor.num_bytes]))
+        for name, tensor in tensors.items()
+    }
+    return replace(layout, tensors=summed)
 
 
 def _interleaved_heads(header: GgufHeader) -> Mapping[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -128,14 +130,32 @@ def weights_damage(folder: Path) -> str:
     return next((damage for name in names if (damage := header_damage(folder / name))), "")
 
 
-def find_hash_damage(folder: Path) -> tuple[str, ...]:
-    """The files whose content differs from the manifest. Reads all of them."""
+def is_current(folder: Path, source: Mapping[str, Any]) -> bool:
+    """Whether a prepared folder is in order, and has the checksums that earlier versions did not write.
+
+    Where nothing can be written it does without.
+    """
+    if find_damage(folder, source):
+        return False
+    layout = read_layout(folder)
+    return not layout or layout.has_checksums or not os.access(folder.parent, os.W_OK)
+
+
+def remove_if_damaged(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the files of a prepared folder, and of those whose content differs from the manifest.
+
+    Reads all of them. If there is a damaged one, the folder is removed.
+    """
     manifest = read_manifest(folder)
-    if manifest is None:
-        return (MANIFEST,)
+    files = manifest["files"] if manifest else {}
 
     def is_damaged(name: str, sha256: str) -> bool:
         path = folder / name
         return not path.is_file() or sha256_of(path).hexdigest() != sha256
 
-    return tuple(name for name, file in manifest["files"].items() if is_damaged(name, file["sha256"]))
+    damaged = [name for name, file in files.items() if is_damaged(name, file["sha256"])]
+    if manifest is None and folder.is_dir():
+        damaged = [MANIFEST]
+    if damaged:
+        shutil.rmtree(folder)
+    return tuple(files), tuple(damaged)

@@ -29,7 +29,7 @@ from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, 
 from completion_engine.models.contents import discard, model_contents, size_of
 from completion_engine.models.gguf_preparation import Source, prepare
 from completion_engine.models.job import Monitor
-from completion_engine.models.manifest import find_damage, find_hash_damage, read_manifest
+from completion_engine.models.manifest import find_damage, is_current, remove_if_damaged
 from completion_engine.models.partial import sha256_of
 from completion_engine.models.sources import deliver
 from completion_engine.models.storage import Storage, default_root, disk_errors, free_bytes_at
@@ -145,20 +145,28 @@ class ModelStore:
                     damaged.append(spec.file_name)
                     self._file(spec).unlink()
             if self._prepared(spec).is_dir():
-                names, bad = self._verify_prepared(spec)
+                names, bad = remove_if_damaged(self._prepared(spec))
                 checked += names
                 damaged += bad
         if not checked:
             raise _not_there(model_id)
         return Verification(tuple(checked), tuple(damaged))
 
-    def _verify_prepared(self, spec: ModelSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        folder = self._prepared(spec)
-        manifest = read_manifest(folder) or {"files": {}}
-        damaged = find_hash_damage(folder)
-        if damaged:
-            shutil.rmtree(folder)
-        return tuple(manifest["files"]), damaged
+    def discard_damaged(self, name_or_path: str) -> bool:
+        """Remove what is damaged of a model that `ensure` knows, so that it makes that anew; return whether
+        something was.
+        """
+        if name_or_path in self._catalogue:
+            try:
+                return bool(self.verify(name_or_path).damaged)
+            except UserError:  # nothing of it is there
+                return False
+        path = path_of(name_or_path)
+        if path is None or path.suffix != ".gguf":
+            return False
+        folder = self._prepared_for(path.resolve())
+        with disk_errors(), self._storage.locked(folder.parent.name, Monitor()):
+            return bool(remove_if_damaged(folder)[1])
 
     def remove(self, model_id: str) -> int:
         """Delete all that the store has of a model. Returns the number of bytes freed."""
@@ -177,9 +185,13 @@ class ModelStore:
     def _prepared(self, spec: ModelSpec) -> Path:
         return self.root / spec.id / "prepared"
 
+    def _prepared_for(self, file: Path) -> Path:
+        key = hashlib.sha256(str(file).encode()).hexdigest()[:12]
+        return self.root / "local" / f"{file.stem}-{key}" / "prepared"
+
     def _ensure_known(self, spec: ModelSpec, job: Monitor) -> Path:
         folder = self._prepared(spec)
-        if not find_damage(folder, _facts(spec)):
+        if is_current(folder, _facts(spec)):
             return folder
         with self._storage.locked(spec.id, job):
             if self._is_done(folder, _facts(spec), job):
@@ -191,12 +203,15 @@ class ModelStore:
             return prepare(source, folder, work, job)
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:
-        """Whether the prepared folder is in order; a damaged one is removed with a message."""
-        damage = find_damage(folder, facts)
-        if damage and folder.exists():
-            job.report(f"{folder.parent.name} in the store is damaged ({damage}): building it again", 0, 0)
+        """Whether the prepared folder is in order; another one is removed, a damaged one with a message."""
+        if is_current(folder, facts):
+            return True
+        if folder.exists():
+            if damage := find_damage(folder, facts):
+                name = folder.parent.name
+                job.report(f"{name} in the store is damaged ({damage}): building it again", 0, 0)
             shutil.rmtree(folder)
-        return not damage
+        return False
 
     def _fetch(self, spec: ModelSpec, job: Monitor) -> Path:
         file = self._file(spec)
@@ -222,9 +237,8 @@ class ModelStore:
                 raise DataError(f"{file} is not a GGUF file.", advice="Download it again, or check the path.")
         status = file.stat()
         facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-        key = hashlib.sha256(str(file).encode()).hexdigest()[:12]
-        folder = self.root / "local" / f"{file.stem}-{key}" / "prepared"
-        if not find_damage(folder, facts):
+        folder = self._prepared_for(file)
+        if is_current(folder, facts):
             return folder
         with self._storage.locked(folder.parent.name, job):
             if self._is_done(folder, facts, job):

@@ -9,7 +9,15 @@ from functools import lru_cache
 
 from completion_engine.request import CompletionRequest
 from completion_engine.text_window import TextWindow
-from ngram_cache.redaction import Span, blank_secrets, has_private_key, merged, secret_spans, without
+from ngram_cache.redaction import (
+    Span,
+    blank_secrets,
+    has_private_key,
+    is_manifest,
+    merged,
+    secret_spans,
+    without,
+)
 
 LEAVES = (
     "the text around the cursor, the file's path in its folder and snippets of indexed files,"
@@ -42,8 +50,10 @@ class Masking:
 
         Both are scanned as one text: the cursor may cut a secret, or its name.
         """
-        at, suffix = len(prefix), suffix[: self._window.num_after + _BEYOND]
-        spans = self._spans(prefix, prefix + suffix)
+        at, whole = len(prefix), prefix + suffix
+        suffix = suffix[: self._window.num_after + _BEYOND]
+        # What makes values secret in a manifest may stand anywhere in it.
+        spans = secret_spans(whole) if is_manifest(whole) else self._spans(prefix, prefix + suffix)
         if any(start <= at <= end for start, end in spans):
             return None
         before = without(prefix, [span for span in spans if span[1] < at])

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from completion_engine.checksum import checksum
 from completion_engine.errors import DataError
-from completion_engine.models.gguf_layout import GgufLayout, TensorLayout
+from completion_engine.models.gguf_layout import GgufLayout
 from completion_engine.target_model.gguf_blocks import (
     QUANTISED,
     Bytes,
@@ -33,8 +34,8 @@ _MAX_ROWS = 4096  # decoded at once, which bounds the memory of a large tensor
 class GgufWeights(Weights):
     """See `Weights`; numbers are decoded as `dtype`.
 
-    Raises OSError where the file cannot be read, or was changed since, and ValueError where it does not fit
-    its layout.
+    Raises OSError where the file cannot be read, or was changed since, ValueError where it does not fit its
+    layout, and DataError where it is damaged.
     """
 
     def __init__(self, layout: GgufLayout, dtype: torch.dtype) -> None:
@@ -50,14 +51,12 @@ class GgufWeights(Weights):
     def __getitem__(self, name: str) -> Tensor:
         """A tensor of its own memory."""
         layout = self._tensors[name]
-        if len(layout.shape) == 1:
-            raw = self._read(layout.offset, layout.num_bytes)
-            found = torch.from_numpy(decoded(raw[None], layout.kind)[0].copy()).to(self._dtype)
-        else:
-            found = torch.empty(layout.shape, dtype=self._dtype)
-            for first in range(0, layout.shape[0], _MAX_ROWS):
-                end = min(first + _MAX_ROWS, layout.shape[0])
-                found[first:end] = torch.from_numpy(decoded(self._raw(layout, first, end), layout.kind))
+        raw = self._raw(name)
+        found = torch.empty(len(raw), layout.shape[-1], dtype=self._dtype)
+        for first in range(0, len(raw), _MAX_ROWS):
+            rows = slice(first, first + _MAX_ROWS)
+            found[rows] = torch.from_numpy(decoded(raw[rows], layout.kind))
+        found = found.view(layout.shape)
         return found[torch.from_numpy(layout.row_order)] if layout.num_interleaved else found
 
     def shape_of(self, name: str) -> tuple[int, ...]:
@@ -69,18 +68,15 @@ class GgufWeights(Weights):
         layout = self._tensors[name]
         if layout.kind not in QUANTISED or len(layout.shape) == 1:
             return None
-        found = quantised(self._in_order(layout), layout.kind)
+        found = quantised(self._in_order(name), layout.kind)
         if not all(np.isfinite(part).all() for part in (found.scales, found.floors) if part is not None):
-            raise DataError(
-                f"The model is damaged: {name} has scales that are not finite numbers.",
-                advice="Download it again with `slipstream models pull`.",
-            )
+            raise self._damage(f"{name} has scales that are not finite numbers")
         return found
 
     def table(self, name: str) -> DecodedRows:
         """See `Weights.table`."""
         layout = self._tensors[name]
-        return DecodedRows(self._in_order(layout), layout.kind, layout.shape[1], self._dtype)
+        return DecodedRows(self._in_order(name), layout.kind, layout.shape[1], self._dtype)
 
     def __contains__(self, name: object) -> bool:
         return name in self._tensors
@@ -88,15 +84,24 @@ class GgufWeights(Weights):
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
-    def _in_order(self, layout: TensorLayout) -> Bytes:
+    def _in_order(self, name: str) -> Bytes:
         """The bytes of all rows [num_rows, row_bytes] in the model's order."""
-        raw = self._raw(layout, 0, layout.shape[0])
+        raw, layout = self._raw(name), self._tensors[name]
         return raw[layout.row_order] if layout.num_interleaved else raw
 
-    def _raw(self, layout: TensorLayout, first: int, end: int) -> Bytes:
-        """The bytes of some rows as they lie in the file [end - first, row_bytes]."""
-        raw = self._read(layout.offset + first * layout.row_bytes, (end - first) * layout.row_bytes)
-        return raw.reshape(end - first, layout.row_bytes)
+    def _raw(self, name: str) -> Bytes:
+        """The bytes of all rows as they lie in the file [num_rows, row_bytes]. Raises DataError."""
+        layout = self._tensors[name]
+        raw = self._read(layout.offset, layout.num_bytes)
+        if layout.checksum and checksum(raw) != layout.checksum:
+            raise self._damage(f"the checksum of {name} does not match")
+        return raw.reshape(-1, layout.row_bytes)
+
+    def _damage(self, what: str) -> DataError:
+        return DataError(
+            f"The model is damaged: {what} in {self._file.name}.",
+            advice="Download it again with `slipstream models pull`.",
+        )
 
     def _read(self, offset: int, num_bytes: int) -> Bytes:
         found, num_read = bytearray(num_bytes), 0

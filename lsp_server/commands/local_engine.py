@@ -67,10 +67,9 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
 
     config = engine_config(settings)
     with compiled_meanwhile(config, report):
-        folder = ModelStore().ensure(config.target, report)
-        from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - loads torch
-    engine = CompletionEngine.from_folder(folder, config, report, warms_up=warms_up)
-    from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - loads torch
-
+        ModelStore().ensure(config.target, report)
+        from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - loads torch
+        from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
+    engine = CompletionEngine.load(config, report, warms_up=warms_up)
     TargetChooser().record(engine.describe())
     return engine

@@ -13,7 +13,7 @@ from typing import Literal
 from lsprotocol import types
 
 from completion_engine.request import Completion, CompletionRequest, CompletionSegment
-from completion_engine.text_window import without_surrogates
+from completion_engine.text_window import MAX_CHARS_BEFORE, without_surrogates
 from lsp_server.engine.engine_types import empty
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.handlers.prefetching import request_for, suppressed_in, want_context
@@ -22,6 +22,7 @@ from lsp_server.protocol.lsp_conversion import line_column_of
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn, plain_newlines
 from lsp_server.workspace.edit_log import restores
+from lsp_server.workspace.leave_rules import hides_secrets
 from lsp_server.workspace.measurements import Answered
 from lsp_server.workspace.offers import CompletionRecord, Offer, fitted
 from lsp_server.workspace.settings import Settings
@@ -110,16 +111,17 @@ async def suggest(
     request = replace(_as_asked(request, asked, settings), is_repeated=is_repeated)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
-        request = replace(request, may_leave=await server.leave_rules.allow(location, exclude))
-        if uri not in session.documents:
+        is_allowed = await server.leave_rules.allow(location, exclude)
+        if (document := session.documents.get(uri)) is None:
             return ()  # it was closed meanwhile
+        request = replace(request, may_leave=is_allowed and not hides_secrets(document, snapshot))
     deleted = session.deleted_at(snapshot) if asked == "by typing" else ""
     completion = await _complete(server, snapshot, request, turn)
     if restores(completion.text, deleted):
         completion = replace(completion, text="", segments=(), rule="just-deleted")
     want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
-    _measure(server, offers, completion, (time.perf_counter() - begin) * 1000)
+    _measure(server, snapshot, offers, completion, (time.perf_counter() - begin) * 1000)
     return offers
 
 
@@ -149,12 +151,17 @@ async def _complete(
 
 
 def _measure(
-    server: SlipstreamServer, offers: tuple[Offer, ...], completion: Completion, response_ms: float
+    server: SlipstreamServer,
+    snapshot: DocumentSnapshot,
+    offers: tuple[Offer, ...],
+    completion: Completion,
+    response_ms: float,
 ) -> None:
     server.session.measurements.add_response(response_ms)
     if offers:
         best = offers[0]
-        server.session.measurements.last = Answered(best.id, best.text, response_ms, completion.stats)
+        before = snapshot.prefix[-MAX_CHARS_BEFORE:]
+        server.session.measurements.last = Answered(best.id, before, best.text, response_ms, completion.stats)
 
 
 def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSnapshot) -> str:

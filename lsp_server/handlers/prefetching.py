@@ -8,6 +8,7 @@ from completion_engine.request import CompletionRequest, Surroundings
 from completion_engine.text_window import TextWindow
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn
+from lsp_server.workspace.leave_rules import hides_secrets
 from lsp_server.workspace.prefetch import ContextWish, cursor_after
 from lsp_server.workspace.settings import Settings
 
@@ -36,6 +37,7 @@ def _prefetch_at(server: SlipstreamServer, snapshot: DocumentSnapshot, *, writes
         snapshot.uri, snapshot.language, is_invoked=False
     ):
         request = request_for(server, snapshot, settings)
+        may_leave = may_leave and not hides_secrets(server.session.documents[snapshot.uri], snapshot)
         request = replace(request, suppressed_in=suppressed_in(settings), may_leave=may_leave)
         server.scheduler.prefetch(request, writes=writes)
         want_context(server, snapshot, request)

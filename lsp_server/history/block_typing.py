@@ -15,18 +15,21 @@ from lsp_server.scripted_typing.reader import TypistName
 from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stretch_end
 from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
+from ngram_cache.redaction import blank_parts
 
 MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
 _SAMPLE_CHARS = 120  # typed of each chosen block when time is short
 _MAX_LINES_KEPT = 6
+_NUM_CONTEXT_CHARS = 8000  # around a suggestion, which may name a secret in it
 
 
 @dataclass(frozen=True, slots=True)
 class SeenSuggestion:
     """A suggestion that was accepted, or shown wrong.
 
-    `before` is the line up to the cursor and `wanted` what the author wrote there. `num_saved` characters
-    were accepted; `num_wrong` were shown and are not in the file. `sources` are those of its parts.
+    Holds no secret. `before` is the line up to the cursor and `wanted` what the author wrote there.
+    `num_saved` characters were accepted; `num_wrong` were shown and are not in the file. `sources` are those
+    of its parts.
     """
 
     path: str
@@ -147,13 +150,18 @@ def _count(typed: TypedBlock, answer: Answer) -> None:
 
 def _seen(block: Block, typist: Typist, answer: Answer, num_saved: int, num_wrong: int) -> SeenSuggestion:
     text = answer.suggestion.text if answer.suggestion else ""
-    wanted = typist.plan.text[typist.offset : typist.plan.end]
+    left, wanted = typist.buffer.left[-_NUM_CONTEXT_CHARS:], typist.plan.text[typist.offset : typist.plan.end]
+    before = left.rpartition("\n")[2]
+    # Redacted here, where the text around shows what a secret is; people pass reports on.
+    above = left[: len(left) - len(before)]
+    _, shown_before, text = blank_parts(above, before, text)
+    _, wanted_before, wanted = blank_parts(above, before, wanted[:_NUM_CONTEXT_CHARS])
     pieces = answer.why.get("pieces") or ()
     sources = dict.fromkeys(piece["evidence"] or piece["source"] for piece in pieces)
     return SeenSuggestion(
         path=block.path,
         commit=block.commit.id,
-        before=typist.buffer.left.rpartition("\n")[2],
+        before=min(shown_before, wanted_before, key=len),
         text="\n".join(text.split("\n")[:_MAX_LINES_KEPT]),
         wanted="\n".join(wanted.split("\n")[: text.count("\n") + 1][:_MAX_LINES_KEPT]),
         num_saved=num_saved,

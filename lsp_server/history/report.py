@@ -21,7 +21,7 @@ from lsp_server.history.figures import (
     worst_misses,
 )
 from lsp_server.history.replay_history import HistoryRecord
-from ngram_cache.redaction import blank_secrets
+from ngram_cache.redaction import blank_parts, blank_secrets
 
 _NUM_ID_CHARS = 8
 _NUM_SHOWN_CHARS = 60
@@ -56,15 +56,12 @@ def report_of(record: HistoryRecord) -> dict[str, Any]:
 
 
 def _commit_row(commit: ReplayedCommit) -> dict[str, Any]:
-    about = {"id": commit.commit.id[:_NUM_ID_CHARS], "subject": commit.commit.subject}
+    about = {"id": commit.commit.id[:_NUM_ID_CHARS], "subject": blank_secrets(commit.commit.subject)}
     return {**about, **totals(commit.typed)}
 
 
 def _example(seen: SeenSuggestion) -> dict[str, Any]:
-    """A suggestion without the secrets that it may hold: people pass pages on."""
-    found = asdict(seen)
-    hidden = {name: blank_secrets(found[name]) for name in ("before", "text", "wanted")}
-    return {**found, **hidden, "commit": seen.commit[:_NUM_ID_CHARS]}
+    return {**asdict(seen), "commit": seen.commit[:_NUM_ID_CHARS]}
 
 
 def _differences(pairs: list[tuple[TypedBlock, TypedBlock]]) -> list[dict[str, Any]]:
@@ -74,13 +71,20 @@ def _differences(pairs: list[tuple[TypedBlock, TypedBlock]]) -> list[dict[str, A
         {
             "path": one.block.path,
             "commit": one.block.commit.id[:_NUM_ID_CHARS],
-            "text": blank_secrets(one.block.text[one.block.start :][: one.num_chars][:400]),
+            "text": _typed_text(one)[:400],
             "num_chars_not_typed": one.num_chars_not_typed,
             "num_chars_not_typed_larger": other.num_chars_not_typed,
         }
         for one, other in changed[:3]
         if one.num_chars_not_typed != other.num_chars_not_typed
     ]
+
+
+def _typed_text(typed: TypedBlock) -> str:
+    """The typed part of a block's file, without the secrets that the whole file shows."""
+    text, start = typed.block.text, typed.block.start
+    end = start + typed.num_chars
+    return blank_parts(text[:start], text[start:end], text[end:])[1]
 
 
 def commit_line(commit: ReplayedCommit) -> str:
@@ -91,7 +95,7 @@ def commit_line(commit: ReplayedCommit) -> str:
     return (
         f"{commit.commit.id[:_NUM_ID_CHARS]}  {found['num_chars']:5} characters, "
         f"{found['share_not_typed']:6.1%} not typed, median {found['warm_ms']['p50']:5.0f} ms  "
-        f"{commit.commit.subject[:_NUM_SHOWN_CHARS]}"
+        f"{blank_secrets(commit.commit.subject)[:_NUM_SHOWN_CHARS]}"
     )
 
 

@@ -9,12 +9,14 @@ from typing import Any, cast
 from lsprotocol import types
 
 from completion_engine.request import CompletionSegment
+from completion_engine.text_window import MAX_CHARS_AFTER, MAX_CHARS_BEFORE
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
 from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.measurements import percent
 from lsp_server.workspace.offers import CompletionRecord, Offer
+from ngram_cache.redaction import blank_parts
 
 ACCEPTED_COMMAND = "slipstream.accepted"
 
@@ -197,26 +199,29 @@ def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]
     """The answer to `slipstream/why`: the result at a position, and the source of each character.
 
     `rule` names the end or the reason of no suggestion for programs, and `reason` for people. `folder` is the
-    workspace folder whose index was drafted from.
+    workspace folder whose index was drafted from. Secrets that the text around the cursor shows are left out.
     """
     rule = record.outcome or record.completion.rule
+    segments, around = record.completion.segments, record.snapshot
+    before, after = around.prefix[-MAX_CHARS_BEFORE:], around.suffix[:MAX_CHARS_AFTER]
+    pieces = blank_parts(before, *(segment.text for segment in segments), after)[1:-1]
     return {
         "triggered": record.is_triggered,
         "shown": bool(record.text),
         "rule": rule,
         "reason": reason_of(rule, record.completion.stats.finish_reason, is_shown=bool(record.text)),
-        "text": record.text,
+        "text": blank_parts(before, record.text, after)[1],
         "num_replaced": record.completion.num_replaced,
-        "pieces": [_segment(segment, folder) for segment in record.completion.segments],
+        "pieces": [_segment(*pair, folder) for pair in zip(segments, pieces, strict=True)],
         "stats": record.completion.stats.as_dict(),
         "texts": texts(),
     }
 
 
-def _segment(segment: CompletionSegment, folder: Path | None) -> dict[str, Any]:
+def _segment(segment: CompletionSegment, text: str, folder: Path | None) -> dict[str, Any]:
     file = str(folder / segment.path) if folder and segment.path else None
     return {
-        "text": segment.text,
+        "text": text,
         "source": segment.source,
         "evidence": segment.evidence,
         "file": file,

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.workspace.documents import Document, DocumentSnapshot
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.open_files import find_identity
+from ngram_cache.redaction import has_private_key, is_manifest
 from ngram_cache.repository import Repository, RepositoryOptions
 
 # Rules may change at any time: a result is valid for this time.
@@ -72,6 +74,17 @@ class LeaveRules:
         if len(self._known) > _MAX_KEPT:
             self._known.popitem(last=False)
         return may_leave
+
+
+def hides_secrets(document: Document, snapshot: DocumentSnapshot) -> bool:
+    """Return whether the text beyond a snapshot makes all of the document secret.
+
+    The engine judges the snapshot itself.
+    """
+    if document.num_chars <= len(snapshot.prefix) + len(snapshot.suffix):
+        return False
+    text = "".join(document.lines)
+    return has_private_key(text) or is_manifest(text)
 
 
 def _question(location: DocumentLocation, exclude: tuple[str, ...]) -> Question | None:

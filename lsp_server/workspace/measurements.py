@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from completion_engine.request import STAGES, CompletionStats
-from ngram_cache.redaction import blank_secrets
+from ngram_cache.redaction import blank_parts
 
 # Percentiles cover this number of last completions, and the list of latencies this number.
 NUM_KEPT = 512
@@ -27,9 +27,10 @@ def _recent() -> deque[float]:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The last suggestion that was returned."""
+    """The last suggestion that was returned, and the text before it, which may name a secret in it."""
 
     id: str
+    before: str
     text: str
     response_ms: float
     stats: CompletionStats
@@ -39,7 +40,7 @@ class Answered:
         num_written, num_forwards = self.stats.num_written, self.stats.num_forwards
         return {
             "id": self.id,
-            "text": blank_secrets(self.text),
+            "text": blank_parts(self.before, self.text)[1],
             "response_ms": round(self.response_ms, 3),
             "num_tokens": self.stats.num_tokens,
             "num_written": num_written,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 
-from ngram_cache.redaction import commands, forms, names
+from ngram_cache.redaction import blocks, commands, forms, names
+from ngram_cache.redaction.blocks import is_manifest
 from ngram_cache.redaction.randomness import find_random, looks_random
 from ngram_cache.redaction.rule import Span, find, lowered, merged, restored, without
 
 __all__ = [
     "Span",
+    "blank_parts",
     "blank_secrets",
     "has_private_key",
+    "is_manifest",
     "looks_random",
     "merged",
     "secret_spans",
@@ -21,15 +24,16 @@ __all__ = [
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
 )
+_MARKS = ("PRIVATE KEY", "PuTTY-User-Key-File-", "AGE-SECRET-KEY-1")
 _RULES = (*commands.COMMANDS, *names.NAMES)
 # Keys are in runs, which are found much faster than keys. Longer runs than these are not code.
-_RUN = re.compile(r"[A-Za-z0-9+/=_.:\-]{16,}+")
+_RUN = re.compile(r"[A-Za-z0-9+/=_.:~\-]{16,}+")
 _MAX_RUN = 2048
 
 
 def has_private_key(text: str) -> bool:
     """Whether a text holds a private key; such a file is not read any further."""
-    return _PRIVATE_KEY.search(text) is not None
+    return any(mark in text for mark in _MARKS) and _PRIVATE_KEY.search(text) is not None
 
 
 def blank_secrets(text: str) -> str:
@@ -41,9 +45,25 @@ def blank_secrets(text: str) -> str:
     return without(text, secret_spans(text))
 
 
+def blank_parts(*parts: str) -> list[str]:
+    """Return the parts of a text without secrets: one part may name or complete a secret of another."""
+    spans, left, begin = secret_spans("".join(parts)), [], 0
+    for part in parts:
+        end = begin + len(part)
+        inside = [(max(a, begin) - begin, min(b, end) - begin) for a, b in spans if a < end and b > begin]
+        left.append(without(part, inside))
+        begin = end
+    return left
+
+
 def secret_spans(text: str) -> list[Span]:
     """Where `blank_secrets` takes something out, in the text's order; no span touches another."""
-    named = [*find(text, lowered(text), _RULES), *forms.find_phrases(text)]
+    named = [
+        *find(text, lowered(text), _RULES),
+        *forms.find_phrases(text),
+        *blocks.find_manifests(text),
+        *blocks.find_joined(text),
+    ]
     rest = without(text, named) if named else text
     return restored(text, named, [span for run in _RUN.finditer(rest) for span in _secrets_of(run)])
 

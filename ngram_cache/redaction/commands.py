@@ -10,19 +10,13 @@ from ngram_cache.redaction.values import always, is_credential, is_given_passwor
 _GIVEN = r"(?:(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\n]){1,200}+)|(?P<bare>[^\s\"'|;<>]{1,200}+))"
 _QUOTED = r"(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\\\n]|\\[^\n]){1,200}+)"
 _ARGUMENTS = r"[^\n|;]{0,200}?"
+_ARGUMENT = r"(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|[\w.$\->]{1,60})"
 _WORD = r"[^\s\"']{1,200}+"
 _USER = r"[\"']?[^\s:\"']{0,60}"
 _ECHOED = (
     r"echo[ \t]++(?:-n[ \t]++)?[\"']?(?:[\w.\-]{1,40}:)?"
     r"(?P<bare>[^\"'|\n]{1,100}?)[\"']?[ \t]*+\|[^|\n]{0,60}"
 )
-# Lines as far in as the first of them or further, of any length, and blank ones between.
-_ENTRIES = (
-    r"[ \t\r]{0,60}+(?P<bare>(?:\n[ \t\r]{0,60}+(?=\n)){0,16}+\n(?P<indent>[ \t]{1,60}+)[^\n]{1,65536}+"
-    r"(?:\n(?:(?P=indent)[^\n]{0,65536}+|[ \t\r]{0,60}+(?=\n))){0,16384}+)"
-)
-# The export of a cluster has its kind below its data.
-_KIND_BELOW = r"(?=\n(?:[^\0]{0,2000}?\n)?kind:[ \t]{1,4}+[\"']?Secret\b)"
 _HEX_LINES = r"(?P<bare>(?:\n[ \t]{0,40}+[0-9a-f]{2,80}+(?=\n|\Z)){1,4096}+)"
 
 
@@ -56,6 +50,15 @@ COMMANDS: tuple[Rule, ...] = (
     *(_rule(call, rf"[ \t]{{0,4}}[\"'][^\"'\n]{{0,80}}[\"'][ \t]{{0,4}},\s{{0,40}}{_QUOTED}")
       for call in ("auth=(", "auth = (", "basicauth(", "credential(", "credentials(", ".login(",
                    "authenticate(", "passwordauthentication(", "basic_auth(")),
+    *(_rule(call, rf"[ \t]{{0,4}}{_ARGUMENT},\s{{0,40}}{_ARGUMENT},\s{{0,40}}{_QUOTED}")
+      for call in ("getconnection(", "new pdo(", "mysqli_connect(", "new mysqli(", "psycopg2.connect(")),
+    _rule("sqlplus", rf"{_ARGUMENTS}(?<=\s)\w{{1,40}}/(?P<bare>[^\s@\"']{{1,100}}+)"),
+    # host:5432:database:user:tulip
+    *(_rule(port, r"[\w*.\-]{0,60}:[\w*.\-]{1,60}:(?P<bare>[^\s:]{1,200}+)(?=\s|\Z)",
+            r"(?:^|\n)[\w*.\-]{1,100}")
+      for port in (":5432:", ":*:")),
+    # ?sv=2022-11-02&sig=abc%3D
+    _rule("sig=", r"(?P<bare>[A-Za-z0-9%+/_\-=]{20,400}+)", judge=is_credential),
     # postgres://app:tulip@host: the last @ ends the password
     _rule("://", r"[^\s:/@\"'<>]{0,80}+:(?P<bare>[^\s\"'<>`]{1,256})@", judge=is_no_port),
     _rule("@tcp(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
@@ -70,8 +73,4 @@ COMMANDS: tuple[Rule, ...] = (
     _rule("private key", r"(?: BLOCK)?-----(?P<bare>[^\-]{1,65536}+)", judge=always),
     _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),
     _rule("$ansible_vault;", rf"[^\n]{{0,80}}+{_HEX_LINES}", judge=always),
-    # All values of a Secret of Kubernetes.
-    _rule("stringdata:", _ENTRIES, judge=always),
-    _rule("kind: secret", rf"(?![a-zA-Z])[^\0]{{0,2000}}?\ndata:{_ENTRIES}", judge=always),
-    _rule("\ndata:", rf"{_ENTRIES}{_KIND_BELOW}", judge=always),
 )  # fmt: skip

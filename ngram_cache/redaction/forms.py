@@ -18,7 +18,8 @@ FORMS: dict[str, str] = {
     "aws": r"(?<![A-Za-z0-9])(?:A3T[A-Z0-9]|AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{12,40}+",
     "github": rf"gh[pousr]_{_ID}{{20,255}}+",
     "github, fine-grained": r"github_pat_[A-Za-z0-9_]{20,255}+",
-    "gitlab": rf"(?<![A-Za-z0-9])gl(?:pat|rt|rtr|dt|ptt|soat|cbt|ft|imt|agent|oas|ffct)-{_URL}{{16,255}}+",
+    "gitlab": r"(?<![A-Za-z0-9])gl(?:pat|rt|rtr|dt|ptt|soat|cbt|ft|imt|agent|oas|ffct)-"
+    rf"{_URL}{{16,255}}(?:\.[a-z0-9.]{{5,24}})?",
     "slack": r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9\-]{8,255}+",
     "slack, app": r"xapp-[A-Za-z0-9\-]{8,255}+",
     "slack, webhook": r"hooks\.slack\.com/[A-Za-z0-9/_\-]{1,255}+",
@@ -36,7 +37,7 @@ FORMS: dict[str, str] = {
     "pypi": rf"pypi-{_URL}{{16,1024}}+",
     "rubygems": r"rubygems_[0-9a-f]{20,100}+",
     "docker hub": rf"dckr_pat_{_URL}{{16,100}}+",
-    "sendgrid": rf"SG\.{_URL}{{16,100}}\.{_URL}{{16,100}}+",
+    "sendgrid": rf"SG\.{_URL}{{16,100}}(?:\.{_URL}{{16,100}}|[=_.\-A-Za-z0-9]{{32,64}})",
     "mailgun, mailchimp": r"(?:key-[0-9a-f]{24,100}+|[0-9a-f]{32}-us[0-9]{1,2})",
     "twilio": r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}",
     "telegram": rf"(?<![0-9])[0-9]{{8,10}}:AA{_URL}{{30,64}}+",
@@ -48,13 +49,20 @@ FORMS: dict[str, str] = {
     "digitalocean": r"do[opr]_v1_[a-f0-9]{20,100}+",
     "shopify": r"shp[a-z]{2}_[a-fA-F0-9]{16,100}+",
     "square": rf"sq0[a-z]{{3}}-{_URL}{{20,100}}+",
-    "atlassian": rf"AT(?:ATT|CTT|BB)[A-Za-z0-9]{_URL}{{20,255}}=?",
+    "atlassian": rf"AT(?:ATT|CTT|BB)[A-Za-z0-9]{_URL}{{20,255}}(?:=[A-F0-9]{{0,8}})?",
     "linear": rf"lin_api_{_ID}{{20,100}}+",
     "postman": r"PMAK-[0-9a-f\-]{30,100}+",
     "new relic": r"NRAK-[A-Z0-9]{20,60}+",
     "notion": rf"(?:(?<![A-Za-z0-9_])secret_|ntn_){_ID}{{32,60}}+",
     "airtable": rf"(?<![A-Za-z0-9])pat{_ID}{{14}}\.[0-9a-f]{{40,80}}+",
     "grafana, databricks": rf"(?:glsa_{_ID}{{20,60}}\w{{0,12}}|dapi[0-9a-f]{{32}})",
+    "alibaba": r"(?<![A-Za-z0-9])LTAI[A-Za-z0-9]{12,40}+",
+    "1password": r"(?<![A-Za-z0-9])A3-[A-Z0-9]{6}-[A-Z0-9]{6,12}(?:-[A-Z0-9]{5,6}){3,4}",
+    "bedrock": r"ABSK[A-Za-z0-9+/]{40,255}={0,2}",
+    "openshift": r"(?<![A-Za-z0-9])sha256~[A-Za-z0-9_\-]{20,100}+",
+    # PlanetScale, Duffel, Shippo, Sourcegraph, Hugging Face; Brevo, Frame.io, Heroku, Intra42.
+    "prefixed": r"(?<![A-Za-z0-9])(?:(?:pscale_(?:pw|tkn|oauth)|(?:duffel|shippo)_(?:test|live)|sgp(?:_local)?"
+    r"|api_org)_|(?:xkeysib|xsmtpsib|fio-u|HRKU|s-s4t2(?:ud|af))-)[A-Za-z0-9_=.\-]{16,255}+",
     "age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,100}+",
 }  # fmt: skip
 KNOWN = re.compile("|".join(FORMS.values()))

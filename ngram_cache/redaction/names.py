@@ -21,7 +21,11 @@ _QUOTED = (
 _BARE = r"(?P<bare>[^\s\"'`,;(){}\[\]<>|]{1,512}+)"
 _VALUE = f"(?:{_QUOTED}|{_BARE})"
 _ASSIGNS = r"(?::[ \t]{0,4}+[\w.\[\]| ]{1,30}+=(?!=)|=>|[=!]==?|[:?+|]{0,2}=|:)"
-_OPENS = r"(?:[(\[\\][ \t]{0,4}+\n?)?+[ \t]{0,40}+"
+_TAGS = r"(?:[!&][\w!/.:\-]{1,40}+[ \t]{1,4}+){0,2}+"
+_OPENS = rf"(?:[(\[\\][ \t]{{0,4}}+\n?|\n(?=[ \t]{{1,40}}+[\"']))?+[ \t]{{0,40}}+{_TAGS}"
+_BYTES = r"(?P<quoted>(?:(?:0[xX])?[0-9a-fA-F]{1,3}[uU]?[,\s]{1,40}+){7,4096}+(?:0[xX])?[0-9a-fA-F]{0,3})"
+_CELL = r"\"?[\w.\-]{1,40}+\"?"
+_ROWS = r"(?P<bare>(?:\n(?=[^\n,;\t]{0,200}+[,;\t])[^\n]{1,400}+){1,4096}+)"
 
 
 def _shape(name: str, ahead: str, behind: str = "") -> Shape:
@@ -43,8 +47,45 @@ _FIRST_ON_LINE = r"(?:^|\n)[ \t]*+"
 _ASSIGNED = (
     # password: >-
     _shape("block", rf"[\w\-]{{0,32}}+[\"']?:{_GAP}[|>][+\-0-9]{{0,2}}+{_GAP}{LINES_BELOW}"),
+    # password = """, and the value on the next lines
+    _shape(
+        "lines",
+        rf"{_REST}[\"'\])]{{0,3}}+{_GAP}{_ASSIGNS}{_GAP}(?:[rbuf]{{0,2}}(?P<mark>\"\"\"|''')|@(?P<at>\"))\s{{0,40}}+"
+        r"(?P<quoted>(?:(?!(?P=mark))[^\0]|(?!(?P=at))[^\0]){1,400})",
+    ),
+    # password: "tulip, and mango" on the next line
+    _shape(
+        "wrapped",
+        rf"{_REST}[\"']?:{_GAP}(?P<mark>[\"'])"
+        r"(?P<quoted>[^\"'\n]{1,200}+(?:\n[ \t]{1,40}+[^\"'\n:]{1,200}+){1,8}+)(?P=mark)",
+    ),
     # password = "tulip", db_password: tulip, password == 'tulip', passwords = ["tulip"]
     _shape("assigned", rf"{_REST}[\"'\])]{{0,3}}+[ \t]{{0,16}}+{_ASSIGNS}[ \t]{{0,16}}+{_OPENS}{_VALUE}"),
+    # "{\"password\": \"tulip\"}"
+    _shape("escaped", rf"{_REST}\\{{1,7}}+[\"']{_GAP}:{_GAP}\\{{1,7}}+[\"'](?P<quoted>[^\\\"'\n]{{1,400}}+)"),
+    # aes_key[16] = {0x3a, 0x1f, ...}
+    _shape(
+        "bytes",
+        rf"\w{{0,32}}+(?:\[\w{{0,16}}\])?{_GAP}(?::[ \t]{{0,4}}[\w\[\]; ]{{1,30}})?:?={_GAP}"
+        rf"(?:(?:new )?[\w.\[\]!]{{1,24}})?[(\[{{\s]{{1,6}}\s{{0,40}}{_BYTES}",
+    ),
+    # | user | password |, and the rows below
+    _shape(
+        "table",
+        r"[\w \-]{0,24}+\|[^\n]{0,200}+\n[ \t|:\-]{5,200}+"
+        r"(?P<bare>(?:\n[ \t]{0,8}+\|[^\n]{1,400}+){1,4096}+)",
+    ),
+    # user,password,role, and the rows below
+    _shape(
+        "first column",
+        rf"[\w\-]{{0,24}}+\"?(?:[,;\t]{_CELL}){{1,20}}+\r?{_ROWS}",
+        rf"{_FIRST_ON_LINE}\"?[\w\-]{{0,24}}",
+    ),
+    _shape(
+        "column",
+        rf"[\w\-]{{0,24}}+\"?(?:[,;\t]{_CELL}){{0,20}}+\r?{_ROWS}",
+        rf"(?:^|\n)(?:{_CELL}[,;\t]){{1,20}}\"?[\w\-]{{0,24}}",
+    ),
 )
 _BESIDE = (
     # getenv("DB_PASSWORD", "tulip")
@@ -96,7 +137,7 @@ _TOLD = (
 )
 _LISTED = (
     # passwords:, and its items on the lines below
-    _shape("list", r"s[\"']?:[ \t]*+(?P<bare>(?:\n[ \t]*+-[ \t][^\n]{1,400}+){1,64}+)"),
+    _shape("list", r"s[\"']?:[ \t]*+(?P<bare>(?:\n[ \t]*+-[ \t][^\n]{1,400}+){1,4096}+)"),
 )  # fmt: skip
 
 
@@ -107,9 +148,9 @@ def _guard(name: str, ahead: str = "") -> re.Pattern[str]:
 
 
 _NO_LETTER = "(?![a-z])"
-_KEYS = ("api", "access", "auth", "private", "signing", "encryption", "account", "master", "service",
+_KEYS = ("aes", "api", "access", "auth", "private", "signing", "encryption", "account", "master", "service",
          "shared", "storage", "session", "client", "app", "jwt", "hmac", "cookie", "license")  # fmt: skip
-_BEHIND_KEY = re.compile("(?i:" + "|".join(f"(?<={kind}key)|(?<={kind}[_-]key)" for kind in _KEYS) + ")")
+_BEHIND_KEY = re.compile("(?i:" + "|".join(f"(?<={kind}key)|(?<={kind}[ _-]key)" for kind in _KEYS) + ")")
 
 
 def _rules(names: str, shapes: tuple[Shape, ...], judge: Judge) -> Iterator[Rule]:
@@ -121,10 +162,17 @@ _PASSWORDS = "password passwd passphrase passcode secret"
 _PASSWORDS_OF = (
     "sshpass userpass dbpass storepass keypass requirepass masterauth rootpw bindpw adminpass rootpass"
 )
+# Passwords in German, Spanish, Portuguese, French, Dutch, Polish, Finnish, Czech, Hungarian, Swedish,
+# Turkish, Russian, Chinese, Japanese and Korean. Capitals of other scripts are not lowered.
+_FOREIGN = (
+    "passwort kennwort contraseña contrasena senha mot_de_passe motdepasse wachtwoord hasło haslo salasana"
+    " heslo jelszo lösenord losenord şifre sifre пароль Пароль 密码 密碼 口令 パスワード 비밀번호 암호"
+)
 _PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
 
 NAMES: tuple[Rule, ...] = (
     *_rules(_PASSWORDS, (*_LISTED, *_ASSIGNED, *_BESIDE, *_TOLD), is_password),
+    *_rules(_FOREIGN, (*_LISTED, *_ASSIGNED, *_BESIDE, *_TOLD), is_password),
     *_rules(_PASSWORDS_OF, (*_ASSIGNED, *_BESIDE, *_TOLD), is_password),
     Rule("pass", (*_ASSIGNED, *_BESIDE), _guard("pass", _NO_LETTER), is_password),
     Rule("pwd", _ASSIGNED, _guard("pwd", _NO_LETTER), is_password),

@@ -153,6 +153,10 @@ def test_private_keys_are_seen(kind: str) -> None:
         ".env.php", ".env.ts", ".env.example.bak", "example.env", ".ssh/.env.sample",
          ".ssh/helper.sh", "secrets/token.json", "src/credentials/prod.yaml",
         "secret.xml",
+        "passwords.txt", "kubeconfig.yaml", "pgpass.conf", "vault_pass.txt", "app-secrets.properties",
+        "wg0.conf", "gha-creds-0123.json", "auth.json", "db_passwords.csv", "deploy/.vault_pass",
+        "prod.secrets.toml",
+        "dev-kubeconfig.yml", "rootkey.csv", "etc/shadow", "server-private-key.txt", "home.nmconnection",
     ],
 )  # fmt: skip
 def test_files_of_secrets_are_known_by_name(path: str) -> None:
@@ -180,6 +184,10 @@ def test_files_of_secrets_are_known_by_name(path: str) -> None:
         "secrets.scala",
         "db_credentials.pl",
         "README.md",
+        "docs/password-reset.md",
+        "guide-to-secrets.md",
+        "author.json",
+        "shadow.css",
         "tokens.json",
         ".env.example",
         "app/.env.local.SAMPLE",

@@ -50,7 +50,20 @@ _LETTERS = {
     "letters": string.ascii_letters,
     "noise": string.ascii_lowercase + string.digits + "!@#%^&*(-_=+)",
 }
-_KINDS = ("word", "pass", "short", "phrase", "phrase-", "base64word", "userpass64", "uuid", "bip", *_LETTERS)
+_KINDS = (
+    "word",
+    "pass",
+    "short",
+    "phrase",
+    "phrase-",
+    "base64word",
+    "userpass64",
+    "uuid",
+    "bip",
+    "bytes",
+    "numbers",
+    *_LETTERS,
+)
 _DRAWN = re.compile(f"<({'|'.join(_KINDS)})(?::([0-9]+))?>")
 _WINDOW = 8
 _MAX_LINE = 200
@@ -134,6 +147,9 @@ def _drawn(generator: random.Random, found: re.Match[str]) -> str:
         return "".join(generator.choices(_LETTERS[kind], k=length))
     if kind == "bip":
         return " ".join(generator.sample(_WALLET_WORDS, length))
+    if kind in {"bytes", "numbers"}:
+        form = "0x%02x" if kind == "bytes" else "%d"
+        return ", ".join(form % generator.randrange(256) for _ in range(length))
     made = {
         "word": word,
         "pass": f"{word.title()}{generator.randrange(10, 2030)}{generator.choice('!&*%')}",

@@ -1,7 +1,7 @@
 """How numba stores compiled kernels: in the kernels' folder alone, in files that only this user can write.
 
-A file that others may have written is taken for missing, and so is one that is damaged: its kernel is
-compiled and stored anew. Knows numba's cache; `kernel_cache` knows which folder is safe.
+A file that others may have written is taken for missing, and so is one that does not match its checksum: its
+kernel is compiled and stored anew. Knows numba's cache; `kernel_cache` knows which folder is safe.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -23,6 +24,7 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
 )
 
+from completion_engine.checksum import with_checksum, without_checksum
 from completion_engine.cpu.kernels import kernel_cache
 from completion_engine.cpu.kernels.kernel_cache import StorageProblem, UnsafeError, flaw_of, make_private
 
@@ -34,6 +36,21 @@ _unstored: set[str] = set()
 def are_all_stored() -> bool:
     """Whether each kernel that this process has compiled is there for the next one."""
     return not _unstored
+
+
+def damaged_kernels() -> list[Path]:
+    """The stored kernels that do not match their checksums."""
+    return [file for file in kernel_cache.KERNEL_FOLDER.glob("*.nbc") if _is_damaged(file)]
+
+
+def _is_damaged(file: Path) -> bool:
+    try:
+        without_checksum(file.read_bytes())
+    except FileNotFoundError:  # replaced meanwhile
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
@@ -90,12 +107,21 @@ class _PrivateFiles(IndexDataCacheFile):
         """What was compiled for `key`; None where the file is of something else. Damage raises anything."""
         name = self._data_name(key)
         _check(self._data_path(name))  # type: ignore[no-untyped-call]  # numba is untyped
-        told, data = self._load_data(name)  # type: ignore[no-untyped-call]  # as above
+        told, data = self._load_data(name)
         return data if told == self._told(key) else None
 
     def save(self, key: Any, data: Any) -> None:
         """Write the file. Processes that save the same kernel at once write the same bytes."""
-        self._save_data(self._data_name(key), (self._told(key), data))  # type: ignore[no-untyped-call]  # as above
+        self._save_data(self._data_name(key), (self._told(key), data))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        content: bytes = self._dump(data)  # type: ignore[no-untyped-call]  # as above
+        with self._open_for_write(self._data_path(name)) as file:  # type: ignore[no-untyped-call]  # as above
+            file.write(with_checksum(content))
+
+    def _load_data(self, name: str) -> Any:
+        stored = Path(self._data_path(name)).read_bytes()  # type: ignore[no-untyped-call]  # as above
+        return pickle.loads(without_checksum(stored))  # noqa: S301 - see `_check`
 
     def _data_name(self, key: Any) -> str:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from completion_engine.checksum import checksum
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
@@ -67,6 +68,7 @@ class DrafterFiles:
             "target": self.target,
             "shape": asdict(self.shape),
             "temperatures": list(self.temperatures),
+            "checksum": _checksum_of(folder),
         }
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
@@ -77,6 +79,7 @@ class DrafterFiles:
             config = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
             _check_format(config["format"])
             shape = DrafterShape(**config["shape"])
+            _check_weights(folder, config.get("checksum"))
             weights = load_file(folder / WEIGHTS)
             tokens, preview = weights.pop(_TOKENS), Preview(weights.pop(_NARROW), weights.pop(_WIDEN))
             temperatures = tuple(map(float, config["temperatures"]))
@@ -85,7 +88,7 @@ class DrafterFiles:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"The drafter in {folder} cannot be read: {error}.",
-                advice="Train it again with `slipstream distill`, or remove it.",
+                advice="Install Slipstream again, or train your own again with `slipstream distill`.",
             ) from error
         return files
 
@@ -200,6 +203,16 @@ def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
     files = DrafterFiles.read(folder)
     network = DistilledNetwork(files.weights, files.tokens, files.shape, target, files.preview)
     return DistilledDrafter(network, files.tokens, files.temperatures, KVCache(target.cache_shape))
+
+
+def _check_weights(folder: Path, wanted: object) -> None:
+    """Raise ValueError for damaged weights; earlier versions stored no checksum."""
+    if wanted is not None and wanted != _checksum_of(folder):
+        raise ValueError(f"the checksum of {WEIGHTS} does not match")
+
+
+def _checksum_of(folder: Path) -> str:
+    return checksum(np.memmap(folder / WEIGHTS, np.uint8, "r"))
 
 
 def _check_format(found: object) -> None:

@@ -1,4 +1,4 @@
-"""A model whose loading kills the process is not loaded a third time."""
+"""A model whose loading kills the process twice gets new files, and after a third time it is not loaded."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def load_and_die(folder: Path) -> None:
     assert done.returncode < 0
 
 
-def test_two_loads_that_never_ended_are_enough(tmp_path: Path) -> None:
+def test_files_are_made_anew_after_two_loads_that_never_ended_and_three_are_enough(tmp_path: Path) -> None:
     attempts = Attempts(tmp_path)
-    load_and_die(tmp_path)
-    assert attempts.refused(["small", "large"]) == {}
-    load_and_die(tmp_path)
-    assert list(attempts.refused(["small", "large"])) == ["large"]
+    for needs_new_files, refused in ((False, []), (True, []), (True, ["large"])):
+        load_and_die(tmp_path)
+        assert attempts.needs_new_files("large") == needs_new_files
+        assert list(attempts.refused(["small", "large"])) == refused
+    assert not attempts.needs_new_files("small")
 
 
 def test_a_load_that_ends_takes_back_what_came_before(tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_who_ends_in_order_does_not_speak_for_a_load_under_way(tmp_path: Path) -
             pass
         other.kill()
     load_and_die(tmp_path)
+    load_and_die(tmp_path)
     assert list(Attempts(tmp_path).refused(["large"])) == ["large"]
 
 
@@ -88,20 +90,20 @@ def test_a_file_that_names_no_process_is_no_error(tmp_path: Path, name: str) -> 
 
 
 def test_the_number_of_a_process_that_died_may_be_another_s(tmp_path: Path) -> None:
-    for mark in "ab":
+    for mark in "abc":
         (tmp_path / f"large.{os.getpid()}-0-{mark * 32}.loading").touch()
     assert list(Attempts(tmp_path).refused(["large"])) == ["large"]
 
 
 def test_a_model_s_name_may_begin_as_another_s(tmp_path: Path) -> None:
-    load_and_die(tmp_path)
-    load_and_die(tmp_path)
+    for _ in range(3):
+        load_and_die(tmp_path)
     assert Attempts(tmp_path).refused(["lar", "large.1", "larg"]) == {}
 
 
 def test_what_is_a_day_old_is_forgotten(tmp_path: Path) -> None:
-    load_and_die(tmp_path)
-    load_and_die(tmp_path)
+    for _ in range(3):
+        load_and_die(tmp_path)
     assert Attempts(tmp_path).refused(["large"])
     for mark in tmp_path.iterdir():
         os.utime(mark, (0, 0))

@@ -14,7 +14,7 @@ import torch
 
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
-from completion_engine.cpu.packed_file import Source, load_packed, packed_path
+from completion_engine.cpu.packed_file import Source, damaged_in, load_packed, packed_path
 from completion_engine.cpu.quantised import packed
 
 SIZES = {"wide": (40, 64), "narrow": (16, 100)}
@@ -120,12 +120,34 @@ def claim_fewer_bits(path: Path) -> None:
     path.write_bytes(content.replace(b'wide\\": 8', b'wide\\": 4', 1))
 
 
+def zero_a_weight(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:-300] + bytes(300))
+
+
+def exchange_bytes(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    content[-2000:-1000] = content[-1000:]
+    path.write_bytes(content)
+
+
 def let_others_write(path: Path) -> None:
     path.chmod(0o666)
 
 
 @pytest.mark.parametrize(
-    "spoil", [cut_short, fill_with_rubbish, rename_a_weight, claim_fewer_bits, let_others_write]
+    "spoil",
+    [
+        cut_short,
+        fill_with_rubbish,
+        rename_a_weight,
+        claim_fewer_bits,
+        zero_a_weight,
+        exchange_bytes,
+        let_others_write,
+    ],
 )
 def test_what_cannot_be_trusted_is_made_anew(
     path: Path, weights: Weights, spoil: Callable[[Path], None]
@@ -137,6 +159,13 @@ def test_what_cannot_be_trusted_is_made_anew(
     assert are_equal(load_packed(path, weights.sources()), weights)
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_files_are_named(path: Path, weights: Weights) -> None:
+    load_packed(path, weights.sources())
+    assert damaged_in(path.parent) == []
+    zero_a_weight(path)
+    assert damaged_in(path.parent) == [path]
 
 
 def test_weights_of_another_size_are_not_taken(path: Path, weights: Weights) -> None:

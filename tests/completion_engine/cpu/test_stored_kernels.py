@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from completion_engine.checksum import with_checksum
 from completion_engine.cpu.kernels.stored_kernels import _PrivateFiles
 from tests.completion_engine.cpu.kernel_process import run_kernel
 
@@ -85,7 +86,7 @@ class Cache:
     def plant(self) -> None:
         """Each file becomes a trap."""
         for path in self.files:
-            path.write_bytes(pickle.dumps(Trap(self.mark)))
+            path.write_bytes(with_checksum(pickle.dumps(Trap(self.mark))))
 
 
 @pytest.fixture(scope="module")
@@ -183,11 +184,23 @@ def test_a_file_that_others_may_write_is_not_loaded_but_replaced(
         assert status.st_uid == os.geteuid()
 
 
-def test_a_damaged_file_is_compiled_anew(cache: Cache) -> None:
-    for path in cache.files:
-        path.write_bytes(path.read_bytes()[:20])
+def cut_short(content: bytes) -> bytes:
+    return content[:20]
+
+
+def zero_the_code(content: bytes) -> bytes:
+    """The machine code is most of the file, in its middle."""
+    third = len(content) // 3
+    return content[:third] + bytes(third) + content[2 * third :]
+
+
+@pytest.mark.parametrize("damaged", [cut_short, zero_the_code])
+def test_a_damaged_file_is_compiled_anew(cache: Cache, damaged: Callable[[bytes], bytes]) -> None:
+    before = {path: path.read_bytes() for path in cache.files}
+    for path, content in before.items():
+        path.write_bytes(damaged(content))
     assert cache.run() == ""
-    assert all(path.stat().st_size > 20 for path in cache.files)
+    assert all(path.stat().st_size == len(content) for path, content in before.items())
 
 
 @on_unix

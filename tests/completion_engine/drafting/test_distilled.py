@@ -281,11 +281,17 @@ def test_what_was_saved_is_read_back(files: DrafterFiles, folder: Path) -> None:
     assert torch.equal(read.preview.narrow, files.preview.narrow.bfloat16())
 
 
+def _zero_weights(folder: Path) -> None:
+    content = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(content[:-64] + bytes(64))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda folder: (folder / WEIGHTS).unlink(),
         lambda folder: (folder / WEIGHTS).write_bytes(b"\x10"),
+        _zero_weights,
         lambda folder: (folder / CONFIG).write_text("{"),
         lambda folder: _change(folder, "format", 99),
         lambda folder: _change(folder, "temperatures", []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -19,8 +20,11 @@ from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.module_decoder import build_modules
 from completion_engine.models import ModelSpec, ModelStore
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.models.gguf_worker import check_tokenizer
+from completion_engine.models.manifest import read_manifest, write_manifest
 from completion_engine.request import CancelledError
+from completion_engine.target_model.gguf_weights import GgufWeights
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.model_files import open_weights
 from completion_engine.transformers_decoder import TransformersDecoder
@@ -138,6 +142,37 @@ def test_a_damaged_folder_is_prepared_again_from_the_kept_file(
     folder = store.ensure("tiny", lambda what, _done, _total: told.append(what))
     assert_same_model(folder, tiny_model_dir)
     assert any("tiny in the store is damaged" in what for what in told)
+
+
+def test_a_folder_of_an_earlier_version_gets_checksums_and_is_not_called_damaged(store: ModelStore) -> None:
+    folder = store.root / "tiny" / "prepared"
+    layout = folder / "gguf-layout.json"
+    told = json.loads(layout.read_text())
+    for tensor in told["tensors"].values():
+        del tensor["checksum"]
+    layout.write_text(json.dumps(told))
+    source = read_manifest(folder)["source"]
+    (folder / "manifest.json").unlink()
+    write_manifest(folder, source)
+    assert [model.is_ready for model in store.list()] == [True]
+    said: list[str] = []
+    store.ensure("tiny", lambda what, _done, _total: said.append(what))
+    assert read_layout(folder).has_checksums
+    assert set(said) == {"checking tiny.gguf", "preparing tiny.gguf"}
+
+
+def test_a_damaged_tensor_is_named_and_its_file_removed(store: ModelStore) -> None:
+    layout = read_layout(store.folder("tiny"))
+    name, tensor = max(layout.tensors.items(), key=lambda item: item[1].num_bytes)
+    with layout.file.open("r+b") as file:
+        file.seek(tensor.offset)
+        file.write(b"damage!!")
+    assert layout.is_damaged()
+    with pytest.raises(DataError, match=f"checksum of {name} does not match in .*tiny.gguf"):
+        GgufWeights(layout, torch.float32)[name]
+    assert store.discard_damaged("tiny")
+    assert not layout.file.exists()
+    assert not store.discard_damaged("tiny")
 
 
 def test_verify_reads_everything_and_removes_what_is_damaged(store: ModelStore) -> None:

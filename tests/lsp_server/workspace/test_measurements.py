@@ -40,7 +40,7 @@ def test_the_last_suggestion_tells_what_it_took(num_forwards: int, tokens_per_pa
     measurements = Measurements()
     assert measurements.as_dict()["last"] is None
     stats = CompletionStats(num_tokens=29, num_written=10, num_forwards=num_forwards)
-    measurements.last = Answered("7", "x = 1", 12.34567, stats)
+    measurements.last = Answered("7", "", "x = 1", 12.34567, stats)
     last = measurements.as_dict()["last"]
     assert (last["id"], last["text"], last["response_ms"]) == ("7", "x = 1", 12.346)
     assert (last["num_tokens"], last["num_written"], last["num_forwards"]) == (29, 10, num_forwards)

@@ -1,0 +1,131 @@
+"""A load that fails gets new files, once; what is damaged is found, and a damaged drafter is left out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from completion_engine.config import EngineConfig
+from completion_engine.cpu import packed_file
+from completion_engine.cpu.packed_file import packed_folder
+from completion_engine.cpu.quantised import can_quantise
+from completion_engine.engine import CompletionEngine
+from completion_engine.errors import DataError, MachineError, SlipstreamError
+from completion_engine.loading import drafters, stored_files
+from completion_engine.loading.stored_files import check_drafter, damaged_files, load_or_repair
+from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
+from completion_engine.target_model.model_files import weight_files
+
+needs_bytes = pytest.mark.skipif(
+    not can_quantise(torch.device("cpu")), reason="this machine does not multiply bytes fast"
+)
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A toy target whose packed weights lie in a cache of its own."""
+    monkeypatch.setattr(packed_file, "user_cache_dir", lambda *_, **__: str(tmp_path / "cache"))
+    monkeypatch.setattr(packed_file, "_WORTH_BYTES", 0)
+    write_toy_model(tmp_path)
+    return tmp_path / TARGET
+
+
+def load(target: Path) -> CompletionEngine:
+    return CompletionEngine.load(EngineConfig(str(target), (), device="cpu", dtype="int8"), warms_up=False)
+
+
+def zero_the_end(file: Path, num_bytes: int) -> None:
+    content = file.read_bytes()
+    file.unlink()  # a loaded engine may have it mapped
+    file.write_bytes(content[:-num_bytes] + bytes(num_bytes))
+
+
+@needs_bytes
+def test_a_page_of_zeros_is_found_and_made_anew_by_the_next_load(target: Path) -> None:
+    load(target)
+    (packed,) = packed_folder(weight_files(target)).glob("*.safetensors")
+    whole = packed.read_bytes()
+    assert list(damaged_files(target)) == []
+    zero_the_end(packed, 4096)
+    assert list(damaged_files(target)) == [packed]
+    load(target)
+    assert list(damaged_files(target)) == []
+    assert packed.read_bytes() == whole
+
+
+class Load:
+    """A load that raises `error` as long as packed weights lie in `folder`."""
+
+    def __init__(self, folder: Path, error: Exception) -> None:
+        self.folder, self.error, self.num_calls = folder, error, 0
+
+    def __call__(self) -> str:
+        self.num_calls += 1
+        if self.folder.exists():
+            raise self.error
+        return "engine"
+
+
+@needs_bytes
+@pytest.mark.parametrize(
+    ("error", "is_mended"),
+    [
+        (ValueError("cannot convert float NaN to integer"), True),
+        (DataError("The model is of a kind that nobody can read."), False),
+        (MachineError("There is too little memory."), False),
+    ],
+    ids=["bug", "data", "machine"],
+)
+def test_only_a_failure_that_files_may_cause_gets_new_ones(
+    target: Path, error: Exception, *, is_mended: bool
+) -> None:
+    load(target)
+    failing = Load(packed_folder(weight_files(target)), error)
+    if is_mended:
+        assert load_or_repair(str(target), failing) == "engine"
+    else:
+        with pytest.raises(SlipstreamError):
+            load_or_repair(str(target), failing)
+    assert failing.num_calls == 1 + is_mended
+
+
+def test_a_failure_that_new_files_do_not_mend_is_raised_and_not_tried_for_ever(target: Path) -> None:
+    failing = Load(target, ValueError("a bug"))
+    with pytest.raises(ValueError, match="a bug"):
+        load_or_repair(str(target), failing)
+    assert failing.num_calls <= 2
+
+
+@needs_bytes
+def test_a_damaged_shipped_drafter_is_left_out_and_named(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = target.with_name(DRAFTER)
+    for module in (drafters, stored_files):
+        monkeypatch.setattr(module, "trained_folder", lambda _: folder)
+    config = EngineConfig(str(target), ("neural",), device="cpu", dtype="int8")
+    assert "neural" in CompletionEngine.load(config, warms_up=False).on_target.drafters
+    check_drafter(str(target))
+    zero_the_end(folder / "drafter.safetensors", 64)
+    with pytest.raises(DataError, match="checksum"):
+        check_drafter(str(target))
+    engine = CompletionEngine.load(config, warms_up=False)
+    assert "neural" not in engine.on_target.drafters
+    assert "checksum of drafter.safetensors does not match" in engine.describe()["rung_reason"]
+
+
+def test_the_drafters_that_ship_match_their_checksums() -> None:
+    folders = [folder for folder in drafters._TRAINED.iterdir() if folder.is_dir()]
+    assert folders
+    for folder in folders:
+        assert '"checksum"' in (folder / "config.json").read_text("utf-8")
+        check_drafter(folder.name)
+
+
+def test_a_copy_of_a_model_has_packed_weights_of_its_own(target: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(target, tmp_path / "copy" / "target"))
+    shutil.copy(target.parent / "weights.bin", copy.parent)
+    assert packed_folder(weight_files(copy)) != packed_folder(weight_files(target))
