@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.distillation.pipeline import Distilled
-from completion_engine.distillation.plan import DistillPlan
+from completion_engine.distillation.plans import DistillPlan
 from completion_engine.drafting.distilled.token_head import NUM_EXACT
 
 _NAMED_FOLDERS = 500

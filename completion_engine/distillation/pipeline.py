@@ -14,7 +14,7 @@ from torch import Tensor
 
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.plan import DistillPlan
+from completion_engine.distillation.plans import DistillPlan
 from completion_engine.distillation.preview import fit_preview
 from completion_engine.distillation.trained_network import DrafterNetwork
 from completion_engine.distillation.training import Trainer

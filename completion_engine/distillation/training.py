@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from completion_engine.distillation.collection import Shards
-from completion_engine.distillation.plan import TrainingPlan
+from completion_engine.distillation.plans import TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
