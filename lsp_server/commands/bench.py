@@ -10,7 +10,7 @@ import typer
 from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness, show_exactness
 from lsp_server.commands.bench_speed import measure_speed
 from lsp_server.commands.cursor_samples import repository_samples
-from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
+from lsp_server.commands.local_engine import indexed, load_engine, with_target
 from lsp_server.commands.replay import Json, Target
 from lsp_server.commands.repository_index import build_index, checked_folder
 from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
     from ngram_cache import NgramIndex
+from ngram_cache.repository import RepositoryOptions
 
 app = typer.Typer(
     help="Measure on your own code: exactness, speed.",
@@ -46,11 +47,11 @@ def exactness(
 
     Uses your settings. Exit code 1 if any token differs, or if it was ended before all prompts were compared.
     """
-    root, settings = _work(sources, target)
+    root, settings, options = _work(sources, target)
     samples = repository_samples(root, prompts)
     wish = ExactnessWish(tokens, settings.temperature, settings.repository_memory)
     with interruptible(), progress_bar(quiet=json) as report:
-        engine, index = _loaded(root, settings, report)
+        engine, index = _loaded(root, settings, options, report)
         found = measure_exactness(engine, samples, index, wish, report)
     show_exactness(found, json=json)
 
@@ -65,20 +66,22 @@ def speed(
     json: Json = False,
 ) -> None:
     """Time passes by width, and tokens beside transformers and llama.cpp if they are installed."""
-    root, settings = _work(sources, target)
+    root, settings, options = _work(sources, target)
     samples = repository_samples(root, prompts)
     with progress_bar(quiet=json) as report:
-        found = measure_speed(*_loaded(root, settings, report), samples, tokens, report)
+        found = measure_speed(*_loaded(root, settings, options, report), samples, tokens, report)
     about = {"bench": "speed", "target": settings.target, "num_prompts": prompts, "tokens_asked": tokens}
     show_figures(about | found, title="Milliseconds, on the same prompts in turn", json=json)
 
 
-def _work(sources: Path, target: str) -> tuple[Path, Settings]:
+def _work(sources: Path, target: str) -> tuple[Path, Settings, RepositoryOptions]:
     root = checked_folder(sources)
-    own = reported_settings(root)
-    return root, with_target(own.model_copy(update={"target": target or own.target}))
+    own, options = indexed(root)
+    return root, with_target(own.model_copy(update={"target": target or own.target})), options
 
 
-def _loaded(root: Path, settings: Settings, report: Progress) -> tuple[CompletionEngine, NgramIndex]:
+def _loaded(
+    root: Path, settings: Settings, options: RepositoryOptions, report: Progress
+) -> tuple[CompletionEngine, NgramIndex]:
     engine = load_engine(settings, report)
-    return engine, build_index(root, engine.tokenizer, settings.index, report)[1]
+    return engine, build_index(root, engine.tokenizer, options, report)[1]

@@ -23,6 +23,9 @@ from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.settings_reading import merge
 
+# No server of the user's settings gets the text that is typed.
+LOCAL = {"remote.url": ""}
+
 OnReady = Callable[[dict[str, Any]], None]
 
 START_SHARE = 0.3  # share of a file above the typed text, as in most of a day's work
@@ -62,8 +65,12 @@ class ReplayOptions:
 
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
-    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and a model. Raises UserError."""
+    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and a model. Raises UserError.
+
+    Servers get text only if a pair names their URL, whatever the user's own settings say.
+    """
     values = {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+    values = {**LOCAL, **values}
     own = reported_settings(Path.cwd())
     checked = merge(own, values | ({"target": target} if target else {}), "--set")
     if checked.problems:

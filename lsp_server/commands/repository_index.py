@@ -13,9 +13,8 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Progress
-from lsp_server.commands.local_engine import reported_settings, with_target
+from lsp_server.commands.local_engine import indexed, with_target
 from lsp_server.commands.terminal import progress_bar, write
-from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexHooks, IndexSummary
@@ -65,10 +64,11 @@ def _purge(root: Path) -> None:
 
 def _update(root: Path) -> list[str]:
     """Update the index, and write to stderr what changed; returns the indexed paths."""
-    settings = with_target(reported_settings(root))
+    settings, options = indexed(root)
+    settings = with_target(settings)
     with progress_bar() as report:
         tokenizer = load_tokenizer(ModelStore().ensure(settings.target, report))
-        summary, updated = build_index(root, tokenizer, settings.index, report)
+        summary, updated = build_index(root, tokenizer, options, report)
     skipped = ", ".join(f"{count} {reason}" for reason, count in summary.skipped.most_common())
     counts = f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read again."
     lines = (counts, f"Left out: {skipped}." if skipped else "", summary.message)
@@ -77,10 +77,9 @@ def _update(root: Path) -> list[str]:
 
 
 def build_index(
-    root: Path, tokenizer: Tokenizer, settings: IndexSettings, report: Progress
+    root: Path, tokenizer: Tokenizer, options: RepositoryOptions, report: Progress
 ) -> tuple[IndexSummary, NgramIndex]:
     """Update the index of `root` from the disk and save it."""
-    options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
     hooks = IndexHooks(lambda done, total, _path: report(f"Indexing {root.name}", done, total))
     indexer = Indexer(root, tokenizer.encode_many, tokenizer.fingerprint, options, hooks)
     return indexer.build(), indexer.index

@@ -12,8 +12,9 @@ from lsprotocol import types
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.locations import path_of
-from lsp_server.workspace.settings import IndexSettings, Settings
+from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from ngram_cache.repository import RepositoryOptions
 
 
 async def did_change_watched_files(
@@ -38,8 +39,8 @@ async def settings_may_have_changed(server: SlipstreamServer, paths: Iterable[Pa
     if not folders or server.has_ended:
         return
 
-    def known() -> list[tuple[Settings, IndexSettings]]:
-        return [(session.configuration.of(folder), session.index_settings(folder)) for folder in folders]
+    def known() -> list[tuple[Settings, RepositoryOptions | None]]:
+        return [(session.configuration.of(folder), session.index_options(folder)) for folder in folders]
 
     before = known()
     await read_folders(server, folders)

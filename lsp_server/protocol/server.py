@@ -193,11 +193,8 @@ class SlipstreamServer(LanguageServer):
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
         self.contexts.clear()
-        folders, session = self.session.folders.paths, self.session
-        self.indexes.set_folders(
-            {folder: session.index_settings(folder) for folder in folders},
-            {folder: session.exclude_around(folder) for folder in folders},
-        )
+        wanted = {folder: self.session.index_options(folder) for folder in self.session.folders.paths}
+        self.indexes.set_folders({folder: options for folder, options in wanted.items() if options})
         self.show_status()
 
     def show_status(self) -> None:

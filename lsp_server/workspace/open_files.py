@@ -10,17 +10,17 @@ import asyncio
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.notebooks import cell_lines
 from lsp_server.workspace.session import Session
-from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
+from lsp_server.workspace.settings_file import REPOSITORY_FILE, FoundSettings, read_repository_file
+from lsp_server.workspace.settings_reading import UNREADABLE
 from ngram_cache.git_places import work_tree
 from ngram_cache.real_paths import real_path
 
@@ -34,8 +34,6 @@ MAX_FOUND = 256
 MAX_LOOKING = 32  # lookups at a time, each on a thread
 
 Reading = asyncio.Task[None]
-# The values of a settings file, and its problems.
-FoundSettings = tuple[dict[str, Any], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +208,7 @@ class FolderReadings:
 def find_file(path: Path) -> FoundFile:
     """Read from the disk which file `path` leads to, and the settings files around it."""
     identity = find_identity(path)
-    return FoundFile(identity, {folder: read_repository_file(folder) for folder in identity.configured})
+    return FoundFile(identity, _read_each(identity.configured))
 
 
 def find_identity(path: Path) -> FileIdentity:
@@ -234,7 +232,15 @@ def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
     except (OSError, ValueError):
         return folder, {}
     _, configured = _configured(folder)
-    return folder, {outer: read_repository_file(outer) for outer in configured if outer != folder}
+    return folder, _read_each([outer for outer in configured if outer != folder])
+
+
+def _read_each(folders: Sequence[Path]) -> dict[Path, FoundSettings]:
+    too_many = FoundSettings(UNREADABLE, (f"More than {MAX_CONFIGURED} {REPOSITORY_FILE} files hold here.",))
+    return {
+        folder: read_repository_file(folder) if number < MAX_CONFIGURED else too_many
+        for number, folder in enumerate(folders)
+    }
 
 
 def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
@@ -246,4 +252,4 @@ def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
             configured.append(outer)
         if outer == top:
             break
-    return top, tuple(reversed(configured))[:MAX_CONFIGURED]
+    return top, tuple(reversed(configured))
