@@ -7,6 +7,7 @@ a command is imported when it runs, so that the program starts quickly.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 from typing import Annotated
@@ -15,6 +16,7 @@ import typer
 
 from completion_engine.errors import MachineError, SlipstreamError
 from lsp_server.commands.terminal import show_error, write
+from lsp_server.sharing.system import check_home, protect_files
 
 app = typer.Typer(
     name="slipstream",
@@ -73,6 +75,8 @@ def _add(name: str, module: str, about: str, *, hidden: bool = False) -> None:
 
     @app.command(name, help=about, hidden=hidden, context_settings=PASS_ON, add_help_option=False)
     def run(context: typer.Context) -> None:
+        check_home(os.environ)
+        protect_files()
         command = import_module(f"lsp_server.{module}").app
         if code := command(args=context.args, prog_name=f"slipstream {name}", standalone_mode=False):
             raise typer.Exit(code)

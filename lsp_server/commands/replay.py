@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from lsp_server.commands.player import Answer, Player, Watch
 from lsp_server.commands.replay_report import summary
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source, repository_of
+from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.settings_reading import merge
@@ -140,8 +140,8 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
     typed = [f"/{path.relative_to(root)}" for path in plans]
     index = {"exclude": typed} if options.has_index else {"enabled": False}
     answers: list[Answer] = []
-    with tempfile.TemporaryDirectory(prefix="slipstream-replay-") as index_dir:
-        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": index_dir}
+    with temporary_folder() as index_dir:
+        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": str(index_dir)}
         async with running_server(root, settings=settings, env=env) as client:
             on_ready(await wait_until_ready(client, report))
             for path, plan in plans.items():

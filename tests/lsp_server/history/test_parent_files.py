@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +10,6 @@ from lsp_server.history.git_objects import GitObjects
 from lsp_server.history.parent_files import (
     FilesOnDisk,
     is_safe_path,
-    temporary_folder,
 )
 from tests.lsp_server.history.git_repositories import Repository
 
@@ -50,35 +44,3 @@ def test_the_folder_becomes_each_commit(tmp_path: Path) -> None:
     assert files.become(older) == 0
     found = {path.name: path.read_text() for path in files.folder.rglob("*") if path.is_file()}
     assert found == {"a.py": "a\n", "b.py": "b\n", "c.py": "c\n"}
-
-
-def test_the_folder_goes_at_the_end_of_the_block_and_after_an_error() -> None:
-    with pytest.raises(KeyboardInterrupt), temporary_folder() as folder:
-        (folder / "file").write_text("x")
-        raise KeyboardInterrupt
-    assert not folder.exists()
-
-
-KILLED = """
-import time
-from lsp_server.history.parent_files import temporary_folder
-with temporary_folder() as folder:
-    (folder / "sub").mkdir()
-    (folder / "sub" / "file").write_text("x")
-    print(folder, flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
-def test_the_folder_goes_when_the_process_is_killed() -> None:
-    command = [sys.executable, "-c", KILLED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        folder = Path(process.stdout.readline().strip())
-        assert (folder / "sub" / "file").exists()
-        os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not folder.exists()
