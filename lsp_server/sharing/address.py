@@ -27,7 +27,7 @@ VARIABLES = (
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
     "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    "GIT_DIR", "GIT_WORK_TREE", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE",
+    "GIT_DIR", "GIT_WORK_TREE", "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE",
 )  # fmt: skip
 PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_", "PIP_", "GIT_CONFIG_")
 LOOPBACK_VARIABLE = "SLIPSTREAM_HOST_LOOPBACK"
@@ -84,13 +84,10 @@ def find_address(environment: Mapping[str, str]) -> HostAddress:
 
 
 def for_host(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with absolute paths, and without a window's own modules.
-
-    `PYTHONPATH` names folders of one project: its modules would run in the process of all windows.
-    """
+    """Return the environment with absolute paths."""
     named = {name: environment[name] for name in PATH_VARIABLES if environment.get(name)}
     found = {name: os.path.abspath(os.path.expanduser(path)) for name, path in named.items()}  # noqa: PTH100, PTH111 - resolving links would part what was one
-    return {name: value for name, value in {**environment, **found}.items() if name != "PYTHONPATH"}
+    return {**environment, **found}
 
 
 def identity(environment: Mapping[str, str]) -> str:
