@@ -138,7 +138,9 @@ class SlipstreamServer(LanguageServer):
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
-        self.open_files = OpenFiles(self.session, self.indexes, self.messages.show_of_file, self._on_file)
+        self.open_files = OpenFiles(
+            self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
+        )
         self.contexts = ContextJobs(self._from_thread(self._on_context))
         self.scheduler = Scheduler(
             self.session.measurements,

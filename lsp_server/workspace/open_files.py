@@ -48,7 +48,8 @@ class OpenFiles:
     """Finds the files of open documents, once for all documents of a file. Used on the event loop only.
 
     `on_problems` receives a settings file, and all that is wrong with it; `on_found` receives a document
-    whose file is known now, or is another one.
+    whose file is known now, or is another one; `on_rules` is called when a settings file around an open
+    folder changed.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class OpenFiles:
         indexes: FolderIndexes,
         on_problems: Callable[[Path, tuple[str, ...]], None],
         on_found: Callable[[str], None],
+        on_rules: Callable[[], None],
     ) -> None:
         self._session, self._indexes = session, indexes
-        self._on_problems, self._on_found = on_problems, on_found
+        self._on_problems, self._on_found, self._on_rules = on_problems, on_found, on_rules
         self._looking: dict[Path, asyncio.Task[None]] = {}
         self._waiting: dict[Path, dict[str, None]] = {}
         self._found: OrderedDict[Path, tuple[float, FoundFile]] = OrderedDict()
@@ -160,10 +162,14 @@ class OpenFiles:
         if self._has_ended or not session.follows(uri):
             return
         before, was_unidentified = session.location_of(uri), uri in session.unidentified
+        around = {folder for outer in session.folders.around.values() for folder in outer}
+        rules = session.configuration.of(*around)
         for folder, (values, problems) in found.settings.items():
             if folder not in session.folders:
                 refused = session.configuration.set_repository(folder, values)
                 self._on_problems(folder / REPOSITORY_FILE, (*problems, *refused))
+        if session.configuration.of(*around) != rules:
+            self._on_rules()
         if not (session.identify(uri, found.identity) or was_unidentified):
             return
         location = session.location_of(uri)

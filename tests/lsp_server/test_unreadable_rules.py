@@ -160,6 +160,17 @@ async def test_a_file_above_the_folder_closes_it_too(bench: Bench, root: Path) -
     await bench.until_shown(CLOSED)
 
 
+async def test_a_file_above_the_folder_that_changes_reaches_the_index(bench: Bench, root: Path) -> None:
+    (root.parent / ".git").mkdir()
+    (root.parent / REPOSITORY_FILE).write_text("")
+    await bench.begin()
+    assert await bench.leaves(PRIVATE)
+    assert await bench.indexed() == 2
+    (root.parent / REPOSITORY_FILE).write_text('[index]\nexclude = ["repository/private/"]\n')
+    assert not await bench.leaves(PRIVATE)
+    assert await bench.indexed() == 1
+
+
 async def test_more_files_around_a_document_than_are_read_close_it(bench: Bench, tmp_path: Path) -> None:
     inner = tmp_path / "elsewhere"
     for number in range(MAX_CONFIGURED + 1):

@@ -127,7 +127,7 @@ def test_a_port_is_taken_where_it_is_asked_for_and_its_file_may_have_a_long_path
     with own_hosts() as hosts:
         runtime = hosts.folder / ("x" * 90)
         runtime.mkdir(mode=0o700)
-        environment = {"XDG_RUNTIME_DIR": str(runtime), LOOPBACK_VARIABLE: "1"}
+        environment = {"XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(hosts.folder), LOOPBACK_VARIABLE: "1"}
         address = find_address(environment)
         assert address.is_loopback
         with listen(address):
