@@ -256,7 +256,7 @@ class FolderRules:
             raise _too_large(source, str(error)) from error
 
     def _ignores_case_in(self, path: str) -> bool:
-        """Return whether git's configuration says so, that of the folder or of a work tree around `path`."""
+        """Return whether git ignores case in the folder, or in a work tree around `path`."""
         known = ((f"{at}/" if at else "", outer.ignores_case) for at, outer in tuple(self._outer.items()))
         return any(ignores and f"{path}/".startswith(at) for at, ignores in known)
 

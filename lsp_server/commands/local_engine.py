@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class FolderSettings:
     """The user's settings as a folder's file and those around it narrow them, and each problem as a sentence.
 
-    `index` says how the folder is indexed; None if it is not.
+    `index` holds the options of the folder's index; None if it is not indexed.
     """
 
     settings: Settings

@@ -90,7 +90,7 @@ class Hunk(NamedTuple):
 class GitObjects:
     """The objects of the repository whose work tree is `root`, and its rules as they are today.
 
-    `allows` says whether today's rules let a path of any commit be indexed.
+    `allows` returns whether today's rules let a path of any commit be indexed.
     """
 
     root: Path

@@ -87,6 +87,8 @@ def for_host(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with absolute paths."""
     named = {name: environment[name] for name in PATH_VARIABLES if environment.get(name)}
     found = {name: os.path.abspath(os.path.expanduser(path)) for name, path in named.items()}  # noqa: PTH100, PTH111 - resolving links would part what was one
+    if modules := environment.get("PYTHONPATH"):
+        found["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, modules.split(os.pathsep)))
     return {**environment, **found}
 
 

@@ -19,8 +19,12 @@ from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.notebooks import cell_lines
 from lsp_server.workspace.session import Session
-from lsp_server.workspace.settings_file import REPOSITORY_FILE, FoundSettings, read_repository_file
-from lsp_server.workspace.settings_reading import UNREADABLE
+from lsp_server.workspace.settings_file import (
+    REPOSITORY_FILE,
+    FoundSettings,
+    read_repository_file,
+    unreadable,
+)
 from ngram_cache.git_places import work_tree
 from ngram_cache.real_paths import real_path
 
@@ -242,10 +246,10 @@ def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
 
 
 def _read_each(folders: Sequence[Path]) -> dict[Path, FoundSettings]:
-    too_many = FoundSettings(UNREADABLE, (f"More than {MAX_CONFIGURED} {REPOSITORY_FILE} files hold here.",))
-    return {
-        folder: read_repository_file(folder) if number < MAX_CONFIGURED else too_many
-        for number, folder in enumerate(folders)
+    found = {folder: read_repository_file(folder) for folder in folders[:MAX_CONFIGURED]}
+    reason = f"there are more than {MAX_CONFIGURED} of them"
+    return found | {
+        folder: unreadable(folder / REPOSITORY_FILE, reason) for folder in folders[MAX_CONFIGURED:]
     }
 
 

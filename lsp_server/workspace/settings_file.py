@@ -39,7 +39,7 @@ def read_user_file(path: Path) -> FoundSettings:
     """Read the user's own file, which may be a link."""
     target = Path(os.path.realpath(path))  # pathlib's own raises for a link to itself
     if os.path.lexists(path) and not os.path.lexists(target):
-        return _unreadable(path, "it is a link without a target")
+        return unreadable(path, "it is a link without a target")
     return _read(target.parent, target.name)
 
 
@@ -52,14 +52,15 @@ def _read(folder: Path, name: str) -> FoundSettings:
     except (FileNotFoundError, NotADirectoryError):
         return FoundSettings({})
     except NoPlainFileError as error:
-        return _unreadable(folder / name, f"it is {error}")
+        return unreadable(folder / name, f"it is {error}")
     except TooLargeError:
-        return _unreadable(folder / name, f"it is larger than {MAX_FILE_BYTES >> 10} kB")
+        return unreadable(folder / name, f"it is larger than {MAX_FILE_BYTES >> 10} kB")
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        return _unreadable(folder / name, str(error)[:200] or type(error).__name__)
+        return unreadable(folder / name, str(error)[:200] or type(error).__name__)
 
 
-def _unreadable(path: Path, reason: str) -> FoundSettings:
+def unreadable(path: Path, reason: str) -> FoundSettings:
+    """Return what is found of a file that cannot be read."""
     return FoundSettings(UNREADABLE, (f"Slipstream could not read {path}: {reason}.",))
 
 
