@@ -14,6 +14,10 @@ _KNOWN = {"--shared", "--stdio"}
 
 def serve_alone() -> None:
     """Serve one editor with an engine of its own."""
+    from lsp_server.sharing.system import check_home, protect_files  # noqa: PLC0415 - as below
+
+    check_home(os.environ)
+    protect_files()
     from lsp_server.app import serve_stdio  # noqa: PLC0415 - the relay goes without all this
 
     serve_stdio()
@@ -24,7 +28,9 @@ def host(name: str) -> None:
     from lsp_server.sharing import watchdog  # noqa: PLC0415 - as above
     from lsp_server.sharing.address import find_address  # noqa: PLC0415 - as above
     from lsp_server.sharing.listener import open_listener  # noqa: PLC0415 - as above
+    from lsp_server.sharing.system import protect_files  # noqa: PLC0415 - as above
 
+    protect_files()
     place = find_address(os.environ)
     if place.name != name:
         sys.exit("slipstream: the editor starts another installation than the one that Python finds.")

@@ -7,6 +7,7 @@ a command is imported when it runs, so that the program starts quickly.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from typer.core import TyperCommand
 
 from completion_engine.errors import MachineError, SlipstreamError
 from lsp_server.commands.terminal import new_app, show_error, write
+from lsp_server.sharing.system import check_home, protect_files
 
 app = new_app(name="slipstream", no_args_is_help=True, add_completion=True)
 
@@ -28,6 +30,8 @@ class _Deferred(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, with which the program goes on."""
+        check_home(os.environ)
+        protect_files()
         module = import_module(f"lsp_server.{_MODULES[self.name or '']}")
         return typer.main.get_command(module.app).make_context(info_name, args, parent, **extra)
 

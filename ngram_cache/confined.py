@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 _STEPS_DOWN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
@@ -25,6 +26,7 @@ _PLAIN = (
 )
 _FOLDER = _PLAIN | getattr(os, "O_DIRECTORY", 0)
 _PIECE_BYTES = 1 << 20
+_MAX_PROBED = 1_000
 
 
 class NoPlainFileError(OSError):
@@ -46,13 +48,19 @@ class ConfinedFolder:
 
     @cached_property
     def ignores_case(self) -> bool:
-        """Whether names that differ only in case are the same file here."""
-        swapped = self.root.parent / self.root.name.swapcase()
-        if swapped == self.root:  # no letters, or a system whose paths ignore case
-            return sys.platform in {"win32", "darwin"}
-        with suppress(OSError):
-            return self.root.samefile(swapped)
-        return False
+        """Whether names that differ only in case are the same file in this folder."""
+        with suppress(OSError), self.scan("") as entries:
+            for entry in islice(entries, _MAX_PROBED):
+                swapped = entry.name.swapcase()
+                if swapped != entry.name and entry.name.isascii():
+                    return self._is_same(entry.name, swapped)
+        return sys.platform in {"win32", "darwin"}
+
+    def _is_same(self, name: str, other: str) -> bool:
+        try:
+            return os.path.samestat(self.status(name), self.status(other))
+        except FileNotFoundError:
+            return False
 
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the bytes of a regular file. Raises TooLargeError if there are more than `max_bytes`."""

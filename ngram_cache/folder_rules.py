@@ -54,6 +54,7 @@ class _Outer:
     digest: bytes
     stamps: dict[Path, Stamp]
     files: frozenset[Path]
+    ignores_case: bool
 
 
 class FolderRules:
@@ -74,10 +75,9 @@ class FolderRules:
         self._folder = folder
         self._is_secret = is_in_secret_folder(f"{folder.root.as_posix()}/")
         self.checkpoint = checkpoint
-        names = {around: name_in(around, folder.root) for around, _ in exclude_around}
-        above = [(name.as_posix(), around) for around, name in names.items() if name]
-        patterns = dict(exclude_around)
-        self._exclude = [("", _bytes_of(exclude)), *((name, _bytes_of(patterns[at])) for name, at in above)]
+        around = [(name_in(outer, folder.root), patterns) for outer, patterns in exclude_around]
+        lines = [("", exclude), *((name.as_posix(), patterns) for name, patterns in around if name)]
+        self._exclude = [(name, "\n".join(some).encode("utf-8", "surrogatepass")) for name, some in lines]
         self._excluded: Layers | None = None
         self._outer: dict[str, _Outer] = {}  # by path: the folder itself and the work trees in it
 
@@ -88,7 +88,7 @@ class FolderRules:
 
     def refresh(self) -> None:
         """Read the rules outside of the walked folders again when they are needed next."""
-        self._outer = {}
+        self._outer, self._excluded = {}, None
 
     def have_changed(self) -> bool:
         """Return whether the rules outside of the walked folders have changed since they were read."""
@@ -108,6 +108,9 @@ class FolderRules:
 
     def top(self) -> Layers:
         """Return the layers of the folder itself. Raises SkippedFileError if it is not to be read."""
+        outer = self._outer.get("")
+        if outer is None:
+            self._outer[""] = outer = self._read_outer("")
         if self._excluded is None:
             self._excluded = tuple(
                 self._parsed(data, "the setting index.exclude", above=above) for above, data in self._exclude
@@ -115,9 +118,6 @@ class FolderRules:
             if any(layer.ignores_root(self.checkpoint) for layer in self._excluded):
                 self._excluded = None
                 raise SkippedFileError("excluded")
-        outer = self._outer.get("")
-        if outer is None:
-            self._outer[""] = outer = self._read_outer("")
         return self.inside("", outer.layers)
 
     def inside(self, path: str, above: Layers) -> Layers:
@@ -204,11 +204,14 @@ class FolderRules:
         tree.
         """
         root = self._folder.root / base
-        places = self._places(root)
-        stamps, digest = places.stamps, hashlib.sha256()
+        try:
+            places = find_places(root, self.checkpoint, follows_git_dir=not base)
+        except OSError as error:
+            raise SkippedFileError("unreadable") from error
+        stamps, digest = places.stamps, hashlib.sha256(bytes([places.ignores_case]))
         files: list[Path] = []
         layers: list[IgnoreLayer] = []
-        begins_here = not base or places.top == root
+        begins_here = not base or any(top == root for top, _ in places.work_trees)
         for place, name, above, is_users in _outer_files(places, root) if begins_here else ():
             file = place.root / name
             files.append(file)
@@ -217,17 +220,11 @@ class FolderRules:
             if data is None:
                 continue
             digest.update(f"{file}\0{above}\0{len(data)}\0".encode("utf-8", "surrogatepass") + data)
-            layer = self._parsed(data, str(file), base=base, above=above)
+            layer = self._parsed(data, str(file), base=base, above=above, ignores_case=places.ignores_case)
             if not layer.ignores_root(self.checkpoint):
                 # Git reads one of the user's files only, as the weakest rules: it has nothing to revoke.
                 layers.append(replace(layer, only_ignore=is_users))
-        return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files))
-
-    def _places(self, root: Path) -> GitPlaces:
-        try:
-            return find_places(root, self.checkpoint)
-        except OSError as error:
-            raise SkippedFileError("unreadable") from error
+        return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files), places.ignores_case)
 
     def _read(self, folder: ConfinedFolder, path: str, *, may_be_closed: bool = False) -> bytes | None:
         """Read the rules of one file; None if it is not a regular file.
@@ -248,13 +245,20 @@ class FolderRules:
                 return None
             raise SkippedFileError("unreadable") from error
 
-    def _parsed(self, data: bytes, source: str, **place: str) -> IgnoreLayer:
+    def _parsed(
+        self, data: bytes, source: str, base: str = "", above: str = "", *, ignores_case: bool = False
+    ) -> IgnoreLayer:
+        """Parse the rules of a file for paths below `base`; case counts unless git or the disk ignores it."""
+        ignores_case = ignores_case or self._folder.ignores_case or self._ignores_case_in(base)
         try:
-            return IgnoreLayer.parse(
-                data, **place, checkpoint=self.checkpoint, ignores_case=self._folder.ignores_case
-            )
+            return IgnoreLayer.parse(data, base, above, checkpoint=self.checkpoint, ignores_case=ignores_case)
         except RulesTooLargeError as error:
             raise _too_large(source, str(error)) from error
+
+    def _ignores_case_in(self, path: str) -> bool:
+        """Return whether git ignores case in the folder, or in a work tree around `path`."""
+        known = ((f"{at}/" if at else "", outer.ignores_case) for at, outer in tuple(self._outer.items()))
+        return any(ignores and f"{path}/".startswith(at) for at, ignores in known)
 
 
 def _once(known: KnownLayers, path: str, find: Callable[[], Layers]) -> Layers:
@@ -275,23 +279,19 @@ def _outer_files(places: GitPlaces, root: Path) -> Iterator[tuple[ConfinedFolder
     Each comes with the root's path below the folder that the rules apply to, and with whether it is a user's
     file, which may be unreadable.
     """
-    if places.top is None:
-        return
-    names = root.relative_to(places.top).parts
-    yield from ((*opened(file), "/".join(names), True) for file in places.user_files)
-    yield *opened(places.exclude), "/".join(names), False
+    for top, exclude in places.work_trees:
+        above = root.relative_to(top).as_posix().removeprefix(".")
+        yield from ((*opened(file), above, True) for file in places.user_files)
+        yield *opened(exclude), above, False
+    names = root.relative_to(places.work_trees[0][0]).parts if places.work_trees else ()
     for depth in range(len(names)):
-        folder = ConfinedFolder(places.top.joinpath(*names[:depth]))
+        folder = ConfinedFolder(Path(*root.parts[: len(root.parts) - len(names) + depth]))
         yield from ((folder, name, "/".join(names[depth:]), False) for name in IGNORE_FILES)
 
 
 def is_rule_file(path: str) -> bool:
     """Return whether a change of `path` can change which files are ignored."""
     return path.rpartition("/")[2] in IGNORE_FILES or f"/{path}".endswith(f"/{_GIT_RULES}")
-
-
-def _bytes_of(patterns: Sequence[str]) -> bytes:
-    return "\n".join(patterns).encode("utf-8", "surrogatepass")
 
 
 def _too_large(source: str, reason: str) -> SkippedFileError:

@@ -6,26 +6,31 @@ that are read are bounded.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError
 from ngram_cache.construction import never_stop
+from ngram_cache.file_names import name_in
 
 MAX_CONFIG_BYTES = 256 << 10
 MAX_CONFIG_FILES = 16
 MAX_EXCLUDE_FILES = 8
 
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s*"(?:[^"\\]|\\.)*")?\s*\]', re.ASCII)
-# A value continues on the next line after a backslash; a comment does not.
+# A value continues on the next line after a backslash; a comment does not. A name alone means true.
 _VARIABLE = re.compile(
-    r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*=((?:[^"\\\n#;]|\\(?:.|\n)|"(?:[^"\\\n]|\\(?:.|\n))*+"?)*+)"""
+    r"""([A-Za-z][A-Za-z0-9-]*)[ \t]*"""
+    r"""(?:=((?:[^"\\\n#;]|\\(?:.|\n)|"(?:[^"\\\n]|\\(?:.|\n))*+"?)*+)|(?=[\n;#]|$))"""
 )
 _OTHER = re.compile(r"[^\n]*\n?")
 _BLANK = re.compile(r"\s*+")
+_TRUE, _FALSE = "true", {"", "false", "no", "off", "0"}
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
 
 Stamp = tuple[int, int, int] | None
@@ -33,15 +38,15 @@ Stamp = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class GitPlaces:
-    """The work tree around a folder, None without one, and the rule files for all of it, the weakest first.
+    """The work trees around a folder with their files of rules, the outermost first, and the user's files.
 
-    `user_files` are named by the configuration, `exclude` is the repository's own. `stamps` cover all files
-    that this depends on, missing ones included.
+    `ignores_case` is what git calls core.ignorecase. `stamps` cover all files that this depends on, missing
+    ones included.
     """
 
-    top: Path | None
+    work_trees: tuple[tuple[Path, Path], ...]
     user_files: tuple[Path, ...]
-    exclude: Path
+    ignores_case: bool
     stamps: dict[Path, Stamp]
 
 
@@ -53,6 +58,7 @@ class _Reading:
     checkpoint: Callable[[], None]
     stamps: dict[Path, Stamp] = field(default_factory=dict)
     excludes: list[Path] = field(default_factory=list)
+    ignores_case: bool = False
     num_configs: int = 0
 
     def may_open(self, path: Path) -> bool:
@@ -68,31 +74,67 @@ def stamp_of(path: Path) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def find_places(root: Path, checkpoint: Callable[[], None] = never_stop) -> GitPlaces:
+def find_places(
+    root: Path, checkpoint: Callable[[], None] = never_stop, *, follows_git_dir: bool = True
+) -> GitPlaces:
     """Find the places of the rules of `root`, a resolved path.
 
-    Raises OSError if a file exists and cannot be read. If several rule files are named, git takes the last.
-    Here all count: that excludes more, never less.
+    Raises OSError if a file exists and cannot be read, or if there are too many. If several files of rules
+    are named, git takes the last. Here all count: that excludes more, never less. In the same way, a
+    repository that `GIT_DIR` names counts beside the one around `root`, if this `follows_git_dir`.
     """
     reading = _Reading(root, checkpoint)
-    top = work_tree(root, reading.stamps)
-    if top is None:
-        return GitPlaces(None, (), root / ".git/info/exclude", reading.stamps)
-    git = _git_folder(reading, top)
-    common = _named(reading, git / "commondir", str, git) or git
+    git_folders = _git_folders(reading, follows_git_dir=follows_git_dir)
+    if not git_folders:
+        return GitPlaces((), (), ignores_case=False, stamps=reading.stamps)
+    outermost, _ = git_folders[0]
     own = Path(os.environ.get("XDG_CONFIG_HOME") or _at_home("~/.config")) / "git"
     chosen = [os.environ.get(f"GIT_CONFIG_{scope}", "") for scope in ("SYSTEM", "GLOBAL")]
     users = [Path("/etc/gitconfig"), *(Path(name) for name in chosen if name), own / "config"]
     reading.excludes.append(own / "ignore")
     for config in (*users, Path(_at_home("~/.gitconfig"))):
-        _read_config(reading, config, top, may_be_closed=True)
-    for config in (common / "config", git / "config.worktree"):
-        _read_config(reading, config, top)
-    excludes = [*dict.fromkeys(reading.excludes)][:MAX_EXCLUDE_FILES]
-    own_exclude = common / "info/exclude"
-    for file in (*excludes, own_exclude):  # a link may be changed to another target
+        _read_config(reading, config, outermost, may_be_closed=True)
+    _take(reading, _variables_of(os.environ), outermost, outermost)
+    work_trees: list[tuple[Path, Path]] = []
+    for top, git in git_folders:
+        common = _named(reading, git / "commondir", str, git) or git
+        work_trees.append((top, common / "info/exclude"))
+        for config in (common / "config", git / "config.worktree"):
+            _read_config(reading, config, top)
+    excludes = tuple(dict.fromkeys(reading.excludes))
+    if len(excludes) > MAX_EXCLUDE_FILES:
+        raise OSError(errno.EMFILE, "git's configuration names too many files of rules")
+    for file in (*excludes, *(exclude for _, exclude in work_trees)):  # a link may get another target
         reading.stamps[file] = stamp_of(file)
-    return GitPlaces(top, tuple(excludes), own_exclude, reading.stamps)
+    return GitPlaces(tuple(work_trees), excludes, reading.ignores_case, reading.stamps)
+
+
+def _git_folders(reading: _Reading, *, follows_git_dir: bool) -> list[tuple[Path, Path]]:
+    """Return the work trees around the root with their git folders, the outermost first."""
+    root, found = reading.root, list[tuple[Path, Path]]()
+    if (top := work_tree(root, reading.stamps)) is not None:
+        found.append((top, _git_folder(reading, top)))
+    if follows_git_dir and (named := os.environ.get("GIT_DIR")):
+        around = Path(os.path.realpath(os.environ.get("GIT_WORK_TREE") or root))
+        found.append((around if name_in(around, root) is not None else root, Path(os.path.realpath(named))))
+    return sorted(dict.fromkeys(found), key=lambda pair: len(pair[0].parts))
+
+
+def _variables_of(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the configuration in the environment: that of `git -c`, and numbered ones. Raises OSError."""
+    try:
+        for text in shlex.split(environment.get("GIT_CONFIG_PARAMETERS", "")):
+            name, is_given, value = text.partition("=")
+            yield _without_subsection(name), value if is_given else _TRUE
+        for number in range(int(environment.get("GIT_CONFIG_COUNT") or 0)):
+            name, value = (environment[f"GIT_CONFIG_{part}_{number}"] for part in ("KEY", "VALUE"))
+            yield _without_subsection(name), value
+    except (ValueError, KeyError) as error:
+        raise OSError(errno.EINVAL, "the GIT_CONFIG variables are not as git sets them") from error
+
+
+def _without_subsection(name: str) -> str:
+    return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}".lower()
 
 
 def opened(path: Path) -> tuple[ConfinedFolder, str]:
@@ -161,7 +203,7 @@ def _text(reading: _Reading, file: Path, *, may_be_closed: bool = False) -> str:
     reading.stamps[file] = stamp_of(file)
     folder, name = opened(file)
     try:
-        data = folder.read_start(name, MAX_CONFIG_BYTES)
+        data = folder.read(name, MAX_CONFIG_BYTES)
     except (FileNotFoundError, NotADirectoryError, NoPlainFileError, ValueError):
         return ""
     except PermissionError:
@@ -173,12 +215,21 @@ def _text(reading: _Reading, file: Path, *, may_be_closed: bool = False) -> str:
 
 def _read_config(reading: _Reading, file: Path, top: Path, *, may_be_closed: bool = False) -> None:
     """Collect the rule files that a configuration names, also in files that it includes on any condition."""
-    if file in reading.stamps or reading.num_configs >= MAX_CONFIG_FILES:
+    if file in reading.stamps:
         return
     reading.num_configs += 1
-    for name, value in _variables(_text(reading, file, may_be_closed=may_be_closed)):
-        base = top if name == "core.excludesfile" else file.parent
-        path = base / _at_home(value)
+    if reading.num_configs > MAX_CONFIG_FILES:
+        raise OSError(errno.EMFILE, "git's configuration has too many files")
+    variables = _variables(_text(reading, file, may_be_closed=may_be_closed))
+    _take(reading, variables, file.parent, top)
+
+
+def _take(reading: _Reading, variables: Iterable[tuple[str, str]], folder: Path, top: Path) -> None:
+    """Follow the variables of one source, whose included files are relative to `folder`."""
+    for name, value in variables:
+        if name == "core.ignorecase":
+            reading.ignores_case = reading.ignores_case or value.lower() not in _FALSE
+        path = (top if name == "core.excludesfile" else folder) / _at_home(value)
         if not value or not reading.may_open(path):
             continue
         if name == "core.excludesfile":
@@ -200,7 +251,7 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
         if (head := _SECTION.match(text, at)) is not None:
             section, at = head[1].lower(), head.end()
         elif (variable := _VARIABLE.match(text, at)) is not None:
-            yield f"{section}.{variable[1].lower()}", _unquoted(variable[2])
+            yield f"{section}.{variable[1].lower()}", _TRUE if variable[2] is None else _unquoted(variable[2])
             at = _end(_OTHER, text, variable.end())
         else:
             at = _end(_OTHER, text, at)

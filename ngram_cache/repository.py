@@ -146,12 +146,12 @@ class Repository:
         if max(map(len, lines)) > _MAX_LINE or len(text) > max(_MAX_LINE, _MAX_MEAN_LINE * len(lines)):
             raise SkippedFileError("generated")
 
-    def allows(self, path: str) -> bool:
+    def allows(self, path: str, known: KnownLayers | None = None) -> bool:
         """Return whether the rules allow `path`, even if it does not exist. Links are not allowed."""
         if Path(path).is_absolute():
             return False
         try:
-            self._rules.check(path, self._rules.at(path.rpartition("/")[0]), is_folder=False)
+            self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
             self._rules.check_reachable(path)
         except SkippedFileError:
             return False

@@ -78,7 +78,9 @@ class Snapshot:
 def index_directory() -> Path:
     """Return the folder of saved indexes: `SLIPSTREAM_INDEX_DIR`, or one in the platform's cache."""
     chosen = os.environ.get("SLIPSTREAM_INDEX_DIR")
-    return Path(chosen) if chosen else platformdirs.user_cache_path("slipstream", appauthor=False) / "index"
+    if chosen:
+        return Path(chosen).expanduser()
+    return platformdirs.user_cache_path("slipstream", appauthor=False) / "index"
 
 
 def snapshot_path(directory: Path, root: Path, fingerprint: str) -> Path:
@@ -100,8 +102,6 @@ def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_
     `checkpoint` is called between parts of the file. If it raises, the old file stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.parent.stat().st_mode & 0o077:
-        path.parent.chmod(0o700)
     _remove_stale(path)
     handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)

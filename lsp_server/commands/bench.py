@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsp_server.commands.cursor_samples import Sample, repository_samples
-from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
+from lsp_server.commands.local_engine import indexed, load_engine, with_target
 from lsp_server.commands.replay import Json, Target
 from lsp_server.commands.repository_index import build_index, checked_folder
 from lsp_server.commands.terminal import interruptible, new_app, progress_bar, show_figures
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
     from ngram_cache import NgramIndex
+from ngram_cache.repository import RepositoryOptions
 
 app = new_app(help="Measure on your own code: exactness, speed.", no_args_is_help=True)
 
@@ -51,9 +52,9 @@ def exactness(
             show_exactness,
         )
 
-        settings = _settings(root, target)
+        settings, options = _settings(root, target)
         wish = ExactnessWish(tokens, settings.temperature, settings.repository_memory)
-        engine, index = _loaded(root, settings, report)
+        engine, index = _loaded(root, settings, options, report)
         found = measure_exactness(engine, samples, index, wish, report)
     show_exactness(found, json=json)
 
@@ -73,8 +74,8 @@ def speed(
         report("Loading libraries", 0, 0)
         from lsp_server.commands.bench_speed import measure_speed  # noqa: PLC0415 - loads torch
 
-        settings = _settings(root, target)
-        found = measure_speed(*_loaded(root, settings, report), samples, tokens, report)
+        settings, options = _settings(root, target)
+        found = measure_speed(*_loaded(root, settings, options, report), samples, tokens, report)
     about = {"bench": "speed", "target": settings.target, "num_prompts": prompts, "tokens_asked": tokens}
     show_figures(about | found, title="Milliseconds, on the same prompts in turn", json=json)
 
@@ -85,11 +86,13 @@ def _work(sources: Path, num_prompts: int) -> tuple[Path, list[Sample]]:
     return root, repository_samples(root, num_prompts)
 
 
-def _settings(root: Path, target: str) -> Settings:
-    own = reported_settings(root)
-    return with_target(own.model_copy(update={"target": target or own.target}))
+def _settings(root: Path, target: str) -> tuple[Settings, RepositoryOptions]:
+    own, options = indexed(root)
+    return with_target(own.model_copy(update={"target": target or own.target})), options
 
 
-def _loaded(root: Path, settings: Settings, report: Progress) -> tuple[CompletionEngine, NgramIndex]:
+def _loaded(
+    root: Path, settings: Settings, options: RepositoryOptions, report: Progress
+) -> tuple[CompletionEngine, NgramIndex]:
     engine = load_engine(settings, report)
-    return engine, build_index(root, engine.tokenizer, settings.index, report)[1]
+    return engine, build_index(root, engine.tokenizer, options, report)[1]

@@ -18,7 +18,7 @@ from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore
 from lsp_server.commands.local_engine import reported_settings, with_target
 from lsp_server.commands.player import Answer
-from lsp_server.commands.replay import ReplayOptions, replay_repository
+from lsp_server.commands.replay import LOCAL, ReplayOptions, replay_repository
 from lsp_server.commands.replay_report import facts, num_written, summary
 from lsp_server.commands.source_file import read_source
 from lsp_server.commands.terminal import console, new_app, progress_bar
@@ -68,7 +68,8 @@ async def _show_typing(root: Path, path: Path, text: str, target: str) -> None:
             bars.close()
             _begin(path.relative_to(root), stats["engine"])
 
-        options, plans = ReplayOptions(settings={"target": target}, typists=["eager"]), {path: plan}
+        settings = {**LOCAL, "target": target}
+        options, plans = ReplayOptions(settings=settings, typists=["eager"]), {path: plan}
         players = await replay_repository(root, plans, options, report, watch=_watch, on_ready=on_ready)
     result = summary(players[0].answers, num_chars=plan.num_chars)
     warm, said = result["latency_ms"]["warm"], facts(result)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, EngineConfig
+from completion_engine.errors import UserError
 from lsp_server.workspace import settings_file as files
+from lsp_server.workspace.open_files import find_folder
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.settings_layers import narrow
-from lsp_server.workspace.settings_reading import Merged, merge
+from lsp_server.workspace.settings_layers import Configuration
+from ngram_cache.repository import RepositoryOptions
 
 if TYPE_CHECKING:
     from completion_engine.choice.choice import Choice
@@ -18,21 +21,48 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
 
 
-def settings_for(folder: Path) -> Merged:
-    """The user's settings as the repository in `folder` narrows them, and a sentence for each bad one."""
-    values, unreadable = files.read_user_file(files.user_file())
-    user = merge(Settings(), values, str(files.user_file()))
-    own, unreadable_own = files.read_repository_file(folder)
-    narrowed = narrow(user.settings, own, str(folder / files.REPOSITORY_FILE))
-    problems = (*unreadable, *user.problems, *unreadable_own, *narrowed.problems)
-    return Merged(narrowed.settings, problems)
+@dataclass(frozen=True, slots=True)
+class FolderSettings:
+    """The user's settings as a folder's file and those around it narrow them, and each problem as a sentence.
+
+    `index` holds the options of the folder's index; None if it is not indexed.
+    """
+
+    settings: Settings
+    index: RepositoryOptions | None
+    problems: tuple[str, ...]
+
+
+def settings_for(folder: Path) -> FolderSettings:
+    """Read the settings that hold in `folder`."""
+    configuration, user = Configuration(), files.read_user_file(files.user_file())
+    problems = [*user.problems, *configuration.set_layer("config.toml", user.values)]
+    _, around = find_folder(folder)
+    for place, found in {**around, folder: files.read_repository_file(folder)}.items():
+        problems += [*found.problems, *configuration.set_repository(place, found.values)]
+    settings = configuration.of(*around, folder)
+    return FolderSettings(settings, configuration.index_options(folder, tuple(around)), tuple(problems))
+
+
+def reported(folder: Path) -> FolderSettings:
+    """Read the settings that hold in `folder`, and write their problems to stderr."""
+    found = settings_for(folder)
+    sys.stderr.writelines(f"slipstream: {problem}\n" for problem in found.problems)
+    return found
+
+
+def indexed(folder: Path) -> tuple[Settings, RepositoryOptions]:
+    """Like `reported`, for a folder that is indexed. Raises UserError for another one."""
+    found = reported(folder)
+    if found.index is None:
+        advice = "Change the setting index.enabled, or correct the settings files that are named above."
+        raise UserError(f"{folder} is not indexed: its settings exclude it.", advice=advice)
+    return found.settings, found.index
 
 
 def reported_settings(folder: Path) -> Settings:
-    """The settings for `folder`; writes what is wrong with them to stderr."""
-    merged = settings_for(folder)
-    sys.stderr.writelines(f"slipstream: {problem}\n" for problem in merged.problems)
-    return merged.settings
+    """Only the settings of `reported`."""
+    return reported(folder).settings
 
 
 def with_target(settings: Settings) -> Settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,11 +19,15 @@ from lsp_server.commands.player import Answer, Player, Watch, watch_nothing
 from lsp_server.commands.replay_report import summary
 from lsp_server.commands.server_process import running_server, wait_until_ready
 from lsp_server.commands.source_file import read_source, repository_of
+from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.settings_reading import merge
+
+# No server of the user's settings gets the text that is typed.
+LOCAL = {"remote.url": ""}
 
 OnReady = Callable[[dict[str, Any]], None]
 
@@ -67,8 +70,12 @@ class ReplayOptions:
 
 
 def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
-    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and the model's name. Raises UserError."""
+    """The settings in `NAME=VALUE` pairs, in JSON or plain text, and the model's name. Raises UserError.
+
+    Servers get text only if a pair names their URL, whatever the user's own settings say.
+    """
     values = {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+    values = {**LOCAL, **values}
     own = reported_settings(Path.cwd())
     checked = merge(own, values | ({"target": target} if target else {}), "--set")
     if checked.problems:
@@ -150,8 +157,8 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
     typed = [f"/{path.relative_to(root)}" for path in plans]
     index = {"exclude": typed} if options.has_index else {"enabled": False}
     players: list[Player] = []
-    with tempfile.TemporaryDirectory(prefix="slipstream-replay-") as index_dir:
-        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": index_dir}
+    with temporary_folder() as index_dir:
+        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": str(index_dir)}
         async with running_server(root, settings=settings, env=env) as client:
             on_ready(await wait_until_ready(client, report))
             for name in options.typists:

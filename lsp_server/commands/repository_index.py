@@ -18,9 +18,9 @@ from lsp_server.commands.terminal import new_app, progress_bar, write
 if TYPE_CHECKING:
     from completion_engine.prompting.tokenizer import Tokenizer
     from completion_engine.request import Progress
-    from lsp_server.workspace.settings import IndexSettings
     from ngram_cache import NgramIndex
     from ngram_cache.planning import IndexSummary
+    from ngram_cache.repository import RepositoryOptions
 
 app = new_app()
 
@@ -89,11 +89,12 @@ def _update(root: Path) -> None:
         report("Loading libraries", 0, 0)
         from completion_engine.models import ModelStore  # noqa: PLC0415 - after the first line
         from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
-        from lsp_server.commands.local_engine import reported_settings, with_target  # noqa: PLC0415 - as above
+        from lsp_server.commands.local_engine import indexed, with_target  # noqa: PLC0415 - as above
 
-        settings = with_target(reported_settings(root))
+        own, options = indexed(root)
+        settings = with_target(own)
         tokenizer = load_tokenizer(ModelStore().ensure(settings.target, report))
-        summary, _ = build_index(root, tokenizer, settings.index, report)
+        summary, _ = build_index(root, tokenizer, options, report)
     skipped = ", ".join(f"{count} {reason}" for reason, count in summary.skipped.most_common())
     counts = f"{summary.num_documents} files, {summary.num_tokens} tokens; {summary.num_encoded} read again."
     lines = (counts, f"Left out: {skipped}." if skipped else "", summary.message)
@@ -101,14 +102,12 @@ def _update(root: Path) -> None:
 
 
 def build_index(
-    root: Path, tokenizer: Tokenizer, settings: IndexSettings, report: Progress
+    root: Path, tokenizer: Tokenizer, options: RepositoryOptions, report: Progress
 ) -> tuple[IndexSummary, NgramIndex]:
     """Update the index of `root` from the disk and save it."""
     from ngram_cache.indexing import Indexer  # noqa: PLC0415 - loads numpy
     from ngram_cache.planning import IndexHooks  # noqa: PLC0415 - as above
-    from ngram_cache.repository import RepositoryOptions  # noqa: PLC0415 - as above
 
-    options = RepositoryOptions(max_files=settings.max_files, exclude=settings.exclude)
     hooks = IndexHooks(lambda done, total, _path: report(f"Indexing {root.name}", done, total))
     indexer = Indexer(root, tokenizer.encode_many, tokenizer.fingerprint, options, hooks)
     return indexer.build(), indexer.index

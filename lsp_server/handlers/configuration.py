@@ -15,7 +15,9 @@ from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import AnyResult, on_own_thread
 from lsp_server.workspace import settings_file
 from lsp_server.workspace.locations import READING_S
-from lsp_server.workspace.open_files import FoundSettings, Reading, find_folder
+from lsp_server.workspace.open_files import Reading, find_folder
+from lsp_server.workspace.settings_file import FoundSettings
+from lsp_server.workspace.settings_reading import UNREADABLE
 
 logger = logging.getLogger(__name__)
 
@@ -55,25 +57,29 @@ def can_pull(server: SlipstreamServer) -> bool:
 
 
 async def pull(server: SlipstreamServer) -> None:
-    """Ask the client for our section. Without an answer what held before holds on."""
+    """Ask the client for our section. Without an answer, what held before stays in force."""
     params = types.ConfigurationParams(items=[types.ConfigurationItem(section=SECTION)])
     try:
         values = await server.protocol.ask(types.WORKSPACE_CONFIGURATION, params, PULL_TIMEOUT_S)
     except JsonRpcException as error:
-        logger.warning("The client does not say its settings: %r", error)
+        logger.warning("The client does not send its settings: %r", error)
+        set_editor_layer(server, UNREADABLE)
         return
     set_editor_layer(server, values[0] if isinstance(values, list) and values else None)
 
 
 async def read_files(server: SlipstreamServer) -> None:
     """Read the user's own settings file and those of the folders."""
-    user_file = server.readings.begin(settings_file.user_file(), lambda path: _read_user_file(server, path))
-    await _in_time(server, {user_file, *_begun(server, server.session.folders.paths)})
+    await _in_time(server, {_user_file(server), *_begun(server, server.session.folders.paths)})
 
 
 async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> None:
     """Read the narrowing files of the folders."""
     await _in_time(server, _begun(server, folders))
+
+
+def _user_file(server: SlipstreamServer) -> Reading:
+    return server.readings.begin(settings_file.user_file(), lambda path: _read_user_file(server, path))
 
 
 def _begun(server: SlipstreamServer, folders: Iterable[Path]) -> set[Reading]:
@@ -101,21 +107,33 @@ async def _until_read(server: SlipstreamServer, read: Callable[[Path], AnyResult
 
 async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
     values, problems = await _until_read(server, settings_file.read_user_file, path)
-    problems += server.session.configuration.set_layer("config.toml", values)
+    problems = (*problems, *server.session.configuration.set_layer("config.toml", values))
     server.tell(problems, types.MessageType.Warning)
+
+
+async def read_missing_rules(server: SlipstreamServer, saved: Path | None) -> None:
+    """Read again the user's rules that could not be read so far, and their file when it is `saved`."""
+    configuration = server.session.configuration
+    reads_file = configuration.lacks_rules("config.toml") or saved == settings_file.user_file()
+    asks_editor = configuration.lacks_rules("the editor's settings") and can_pull(server)
+    if reads_file:
+        await _in_time(server, {_user_file(server)})
+    if asks_editor:
+        await pull(server)
+    if reads_file or asks_editor:
+        server.apply_settings()
 
 
 async def _read(server: SlipstreamServer, folder: Path) -> None:
     session = server.session
-    (values, problems), (path, around) = await _until_read(server, _read_folder, folder)
+    own, (path, around) = await _until_read(server, _read_folder, folder)
     if server.has_ended or folder not in session.folders:
         return
     leads_elsewhere = session.folders.read(folder, path)
     session.folders.around[folder] = tuple(around)
-    for outer, (outer_values, _) in around.items():
-        session.configuration.set_repository(outer, outer_values)
-    problems += session.configuration.set_repository(folder, values)
-    server.messages.show_of_file(folder / settings_file.REPOSITORY_FILE, problems)
+    for place, (values, unreadable) in {**around, folder: own}.items():
+        problems = (*unreadable, *session.configuration.set_repository(place, values))
+        server.messages.show_of_file(place / settings_file.REPOSITORY_FILE, problems)
     if leads_elsewhere:
         server.open_files.relocate()
 

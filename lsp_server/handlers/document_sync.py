@@ -10,6 +10,7 @@ from typing import Any
 from lsprotocol import types
 
 from completion_engine.languages.identifiers import canonical_language
+from lsp_server.handlers.configuration import read_missing_rules
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
@@ -80,6 +81,7 @@ async def did_save(server: SlipstreamServer, params: types.DidSaveTextDocumentPa
     uri = params.text_document.uri
     paths = {path_of(uri), server.session.location_of(uri).file} - {None}
     await files_changed(server, [path for path in paths if path is not None])
+    await read_missing_rules(server, path_of(uri))
 
 
 def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams) -> None:

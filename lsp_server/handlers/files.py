@@ -13,8 +13,9 @@ from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_worker import MAX_PATHS
 from lsp_server.workspace.locations import path_of
-from lsp_server.workspace.settings import IndexSettings, Settings
+from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from ngram_cache.repository import RepositoryOptions
 
 # Paths that are handled before others get their turn.
 NUM_AT_ONCE = 32
@@ -47,8 +48,8 @@ async def settings_may_have_changed(server: SlipstreamServer, paths: Iterable[Pa
     if not folders or server.has_ended:
         return
 
-    def known() -> list[tuple[Settings, IndexSettings]]:
-        return [(session.configuration.of(folder), session.index_settings(folder)) for folder in folders]
+    def known() -> list[tuple[Settings, RepositoryOptions | None]]:
+        return [(session.configuration.of(folder), session.index_options(folder)) for folder in folders]
 
     before = known()
     await read_folders(server, folders)

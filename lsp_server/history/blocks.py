@@ -94,7 +94,8 @@ def blocks_of(git: GitObjects, commit: Commit, left_out: Counter[str]) -> list[B
     edits: list[FileEdit] = []
     with git.blob_reader() as reader:
         for change in changes[:_MAX_FILES]:
-            versions = why_left_out(change) or _versions(reader, change)
+            reason = why_left_out(change) or ("" if git.allows(change.path) else "excluded by rules")
+            versions = reason or _versions(reader, change)
             if isinstance(versions, str):
                 left_out[versions] += 1
             else:

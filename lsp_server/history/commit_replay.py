@@ -6,8 +6,10 @@ Owns the clock of a history's replay and the server's folders. Must not choose w
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sa
 from lsp_server.history.blocks import Block
 from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.history.parent_files import FilesOnDisk
+from lsp_server.workspace.settings_file import REPOSITORY_FILE
 
 TYPING = "Typing the commit"
 _MAX_FOLDER_WAIT_S = 60.0
@@ -102,6 +105,9 @@ class CommitReplayer:
             self.engine.update(stats["engine"])
             limit = TimeLimit(time.monotonic() + seconds)
             here = self.folder / (self.git.root.name or "repository")
+            here.mkdir()
+            with suppress(FileNotFoundError):  # today's settings, not those of each commit
+                shutil.copyfile(self.git.root / REPOSITORY_FILE, here / REPOSITORY_FILE)
             files = FilesOnDisk(self.git, here)
             for number, commit in enumerate(commits):
                 if limit.is_over:

@@ -5,17 +5,23 @@ Owns what is asked of git. The repository is hostile, see `git_process`.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from completion_engine.errors import DataError, UserError
+from lsp_server.commands.local_engine import indexed
 from lsp_server.history import git_process
+from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from ngram_cache.git_places import work_tree
+from ngram_cache.repository import KnownLayers, Repository
 
 _CHUNK_BYTES = 1024 * 1024
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -65,17 +71,29 @@ class Hunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GitObjects:
-    """The objects of the repository whose work tree or bare folder is `root`."""
+    """The objects of the repository whose work tree is `root`, and its rules as they are today.
+
+    `allows` returns whether today's rules let a path of any commit be indexed.
+    """
 
     root: Path
+    allows: Callable[[str], bool]
 
     @classmethod
     def at(cls, folder: Path) -> GitObjects:
-        """The repository that holds `folder`. Raises UserError when there is none, or git refuses it."""
+        """The repository that holds `folder`.
+
+        Raises UserError when there is none, git refuses it, its configuration leads to another folder, or its
+        rules exclude all of it.
+        """
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}.", advice="Name the folder of a git repository.")
-        top = git_process.run(folder, ("rev-parse", "--show-toplevel")).decode("utf-8", "surrogateescape")
-        return cls(Path(top.removesuffix("\n")))
+        text = git_process.run(folder, ("rev-parse", "--show-toplevel")).decode("utf-8", "surrogateescape")
+        named, top = os.path.realpath(text.removesuffix("\n")), work_tree(Path(os.path.realpath(folder)))
+        if top is None or os.path.normcase(named) != os.path.normcase(top):
+            advice = "Its setting core.worktree leads elsewhere: remove it, or name that folder."
+            raise UserError(f"git uses {named} as the work tree of {folder}.", advice=advice)
+        return cls(top, _todays_rules(top))
 
     def user_email(self) -> str:
         """The address of `git config user.email`; "" when none is set."""
@@ -100,13 +118,13 @@ class GitObjects:
         return [Commit(commit, tuple(parents.split()), subject.strip()) for commit, parents, subject in found]
 
     def files(self, commit: str) -> tuple[list[TreeFile], int]:
-        """The regular files of a commit's tree, and the number of links and submodules beside them."""
+        """The files of a commit's tree that may be indexed, and the number of the other entries."""
         entries = self._text("ls-tree", "-r", "-z", "-l", "--full-tree", commit).split("\0")
         heads = [(entry.partition("\t")[0].split(), entry.partition("\t")[2]) for entry in entries if entry]
         files = [
             TreeFile(path, blob, int(size))
             for (mode, _, blob, size), path in heads
-            if mode in _REGULAR_MODES and size.isdigit()
+            if mode in _REGULAR_MODES and size.isdigit() and self.allows(path)
         ]
         return files, len(heads) - len(files)
 
@@ -186,6 +204,18 @@ class BlobReader:
                 raise _unreadable(blob)
             num_left -= len(rest)
         return data if num_bytes <= max_bytes else None
+
+
+def _todays_rules(root: Path) -> Callable[[str], bool]:
+    """Return whether a path may be indexed, by the rules of `root` as they are now. Raises UserError."""
+    _, options = indexed(root)
+    repository, known = Repository(root, options), KnownLayers()
+
+    @cache
+    def allows(path: str) -> bool:
+        return path.rpartition("/")[2] != REPOSITORY_FILE and repository.allows(path, known)
+
+    return allows
 
 
 def _hunk(found: Sequence[bytes | None]) -> Hunk:

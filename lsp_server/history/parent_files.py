@@ -1,4 +1,4 @@
-"""Temporary folders with the files of a commit, and their removal whatever ends the program.
+"""A folder with the files of a commit.
 
 Owns what is written to the disk. A tree is hostile: links, submodules and paths that leave the folder are
 left out, and the number and size of the files are bounded.
@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +16,6 @@ from typing import Any
 
 from lsp_server.history.git_objects import GitObjects, TreeFile
 
-PREFIX = "slipstream-history-"
 _MAX_FILES = 50_000
 _MAX_FILE_BYTES = 1024 * 1024  # larger files are not indexed
 _MAX_TOTAL_BYTES = 512 * 1024 * 1024
@@ -119,20 +115,3 @@ def _write(path: Path, data: bytes) -> bool:
     except (FileExistsError, NotADirectoryError):
         return False
     return True
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A new folder that is removed at its end, or by a watching process if this one is killed."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    command = [sys.executable, "-P", "-m", "lsp_server.history.remove_after", str(folder)]
-    # In a session of its own, a Ctrl+C in the terminal does not reach it.
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, cwd=folder.parent, start_new_session=True
-    ) as watcher:
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if watcher.stdin is not None:
-                watcher.stdin.close()

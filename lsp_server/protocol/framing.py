@@ -83,12 +83,12 @@ class FrameHeader:
             case b"content-type":
                 pass
             case _:  # the protocol has no other header, so a program printed this
-                raise FrameError(f"This is not a message header: {line[:80]!r}.")
+                raise FrameError(f"A line of {len(line)} bytes is not a message header.")
 
 
 def _checked_length(digits: bytes) -> int:
     if not digits.isdigit() or int(digits) > MAX_MESSAGE_BYTES:
-        raise FrameError(f"A message cannot have the length {digits[:40]!r}.")
+        raise FrameError(f"A message has no valid length: its header has {len(digits)} bytes for it.")
     return int(digits)
 
 

@@ -137,7 +137,9 @@ class SlipstreamServer(LanguageServer):
             on_report=self._from_thread(self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
-        self.open_files = OpenFiles(self.session, self.indexes, self.messages.show_of_file, self._on_file)
+        self.open_files = OpenFiles(
+            self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
+        )
         self.contexts = ContextJobs(self._from_thread(self._on_context))
         self.scheduler = Scheduler(
             self.session.measurements,
@@ -198,11 +200,8 @@ class SlipstreamServer(LanguageServer):
         settings = self.session.configuration.settings
         self.scheduler.use(settings)
         self.contexts.clear()
-        folders, session = self.session.folders.paths, self.session
-        self.indexes.set_folders(
-            {folder: session.index_settings(folder) for folder in folders},
-            {folder: session.exclude_around(folder) for folder in folders},
-        )
+        wanted = {folder: self.session.index_options(folder) for folder in self.session.folders.paths}
+        self.indexes.set_folders({folder: options for folder, options in wanted.items() if options})
         self.show_status()
 
     def show_status(self) -> None:

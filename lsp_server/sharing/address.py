@@ -14,23 +14,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_server.sharing.system import HAS_UNIX_SOCKETS, user_id
+from lsp_server.sharing.system import HAS_UNIX_SOCKETS, limits, user_id
 
 PACKAGES = Path(__file__).parents[2]
 NAMES = ("lsp_server", "completion_engine", "ngram_cache")
 
-# These decide which files a server reads, where it computes, and how it downloads its model: windows that
-# differ here share nothing. None of them is one that our own packages set when they are imported.
+# These decide which files a server reads, whose rules hold, where it computes, and how it downloads its
+# model: windows that differ here share nothing. None of them is one that our own packages set when imported.
 VARIABLES = (
     "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OMP_NUM_THREADS",
     "USERPROFILE", "APPDATA", "LOCALAPPDATA",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
     "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "GIT_DIR", "GIT_WORK_TREE", "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE",
 )  # fmt: skip
-PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_", "PIP_")
+PREFIXES = ("SLIPSTREAM_", "HF_", "CUDA_", "TRITON_", "PIP_", "GIT_CONFIG_")
 LOOPBACK_VARIABLE = "SLIPSTREAM_HOST_LOOPBACK"
-FOLDER_VARIABLES = ("SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR")
+PATH_VARIABLES = (
+    "SLIPSTREAM_MODEL_DIR", "SLIPSTREAM_INDEX_DIR",
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+)  # fmt: skip
 
 SOCKET_SUFFIX, LOOPBACK_SUFFIX, LOCK_SUFFIX = ".sock", ".port", ".lock"
 
@@ -81,16 +85,20 @@ def find_address(environment: Mapping[str, str]) -> HostAddress:
 
 def for_host(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with absolute paths."""
-    found = {name: os.path.abspath(environment[name]) for name in FOLDER_VARIABLES if environment.get(name)}  # noqa: PTH100 - resolving links would part what was one
+    named = {name: environment[name] for name in PATH_VARIABLES if environment.get(name)}
+    found = {name: os.path.abspath(os.path.expanduser(path)) for name, path in named.items()}  # noqa: PTH100, PTH111 - resolving links would part what was one
+    if modules := environment.get("PYTHONPATH"):
+        found["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, modules.split(os.pathsep)))
     return {**environment, **found}
 
 
 def identity(environment: Mapping[str, str]) -> str:
-    """Return a name for this interpreter, this code and the relevant environment."""
+    """Return a name for this interpreter, this code, the limits of a shell and the relevant environment."""
     values = for_host(environment)
     relevant = [name for name in values if name in VARIABLES or name.startswith(PREFIXES)]
     parts = [sys.prefix, sys.version, str(PACKAGES), *_code()]
     parts += [f"{name}={values[name]}" for name in sorted(relevant)]
+    parts += [f"{name}={value}" for name, value in limits().items()]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -126,7 +134,8 @@ def folders(environment: Mapping[str, str]) -> Iterator[Path]:
     runtime = Path(environment.get("XDG_RUNTIME_DIR", ""))
     if runtime.is_absolute() and not _problem(runtime):
         yield runtime / "slipstream"
-    yield Path(environment.get("TMPDIR") or "/tmp") / f"slipstream-{user_id()}"  # noqa: S108 - made private, or refused
+    temporary = Path(environment.get("TMPDIR", ""))  # a relative one is elsewhere for each process
+    yield (temporary if temporary.is_absolute() else Path("/tmp")) / f"slipstream-{user_id()}"  # noqa: S108 - made private, or refused
 
 
 def make_private(folder: Path) -> str:

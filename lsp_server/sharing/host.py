@@ -144,7 +144,7 @@ class Host:
                 elif wanted == STATUS:
                     connection.sendall(json.dumps(self._describe()).encode())
                 elif wanted:
-                    logger.warning("A client sent the unknown greeting %r", wanted)
+                    logger.warning("A client sent an unknown greeting of %d bytes", len(wanted))
             except OSError as error:
                 logger.info("A client disconnected before it was served: %s", error)
 

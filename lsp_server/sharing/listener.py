@@ -86,7 +86,7 @@ class HostListener:
 
     def _lock_again(self) -> bool:
         """Take a new lock in place of a removed one; return False if another process has it."""
-        lock = os.open(self._address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = _open_lock(self._address.lock_path)
         try:
             try_lock(lock)
         except OSError:
@@ -132,7 +132,7 @@ def _take(address: HostAddress) -> int | None:
     """Take the lock; wait a little for a host that is ending."""
     until = time.monotonic() + CLAIM_S
     while True:
-        lock = os.open(address.lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = _open_lock(address.lock_path)
         with contextlib.suppress(BlockingIOError, PermissionError):  # systems raise different errors
             try_lock(lock)
             # The file may have been removed since it was opened; then others would lock another file.
@@ -142,6 +142,13 @@ def _take(address: HostAddress) -> int | None:
         if is_listening(address.socket_path, PROBE_S) or time.monotonic() > until:
             return None
         time.sleep(STEP_S)
+
+
+def _open_lock(path: str) -> int:
+    """Open the lock file, made if necessary. A link in its place leads to no lock, so it is removed."""
+    if Path(path).is_symlink():
+        Path(path).unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _inode_at(path: str) -> Inode | None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import platformdirs
 
+from lsp_server.sharing.system import make_private_folder
+
 NAME = "host.log"
 LINE = "%(asctime)s %(levelname)s %(name)s%(window)s: %(message)s"
 
@@ -32,7 +34,7 @@ def open_log() -> int:
     """Open the log for appending. If that fails, returns the null device, so that the host still starts."""
     try:
         path = log_path()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         if path.exists() and path.stat().st_size > MAX_KEPT_BYTES:
             with contextlib.suppress(PermissionError):  # Windows does not move what another host still writes
                 path.replace(path.with_suffix(".old.log"))

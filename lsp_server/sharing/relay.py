@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 from lsp_server.sharing import host_connection
 from lsp_server.sharing.address import HostAddress, SharingError, find_address, for_host
-from lsp_server.sharing.system import OUTLIVING
+from lsp_server.sharing.system import OUTLIVING, check_home
 from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
 
 # A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
@@ -40,6 +40,7 @@ CHUNK_BYTES = 1 << 16
 
 def serve_shared(serve_alone: Callable[[], None]) -> None:
     """Serve this process' editor through the host, or by `serve_alone`. Does not return."""
+    check_home(os.environ)
     try:
         connection = connect(os.environ)
     except SharingError as error:

@@ -1,13 +1,15 @@
-"""Differences between systems: users, locks on files, and processes that outlive others."""
+"""Differences between systems: users, limits, locks on files, and processes that outlive others."""
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -31,9 +33,16 @@ if sys.platform == "win32":
         """Lock an open file for this process until it is closed. Raises OSError if it is locked already."""
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
+    def limits() -> dict[str, int]:
+        """The limits of this process that a shell can set; none on this system."""
+        return {}
+
+    def forbid_core_files() -> None:
+        """Do nothing: this system writes none by itself."""
+
 else:
     import fcntl
-    import os
+    import resource
 
     HAS_UNIX_SOCKETS: Final = True
     OUTLIVING: Final[dict[str, Any]] = {"start_new_session": True}
@@ -45,6 +54,38 @@ else:
     def try_lock(descriptor: int) -> None:
         """Lock an open file for this process until it is closed. Raises OSError if it is locked already."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def limits() -> dict[str, int]:
+        """Return the limits on what this process may use, by name, without those that limit nothing."""
+        names = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_CPU")
+        found = {name: resource.getrlimit(getattr(resource, name))[0] for name in names}
+        return {name: soft for name, soft in found.items() if soft != resource.RLIM_INFINITY}
+
+    def forbid_core_files() -> None:
+        """Let no crash of this process or its children write its memory, which holds the user's text."""
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        # Linux passes the memory to a program despite a limit of 0, but not despite a limit of 1 byte.
+        soft = 1 if sys.platform == "linux" and hard else 0
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
+def protect_files() -> None:
+    """Let no other user write what this process and its children create, and no crash write their memory."""
+    os.umask(os.umask(0) | 0o022)
+    forbid_core_files()
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder for this user alone, and missing ones above it; others stay as they are."""
+    for missing in [each for each in (*reversed(folder.parents), folder) if not each.exists()]:
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def check_home(environment: Mapping[str, str]) -> None:
+    """Exit with a message if there is no place for the user's settings, models and logs."""
+    has_places = all(environment.get(f"XDG_{name}_HOME") for name in ("CONFIG", "CACHE", "STATE"))
+    if not (has_places or Path(os.path.expanduser("~")).is_absolute()):  # noqa: PTH111 - pathlib's raises
+        sys.exit("slipstream: this user has no home folder. Set HOME to the absolute path of a folder.")
 
 
 def on_terminate(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:

@@ -16,7 +16,6 @@ from lsp_server.workspace.folder_worker import FolderWorker
 from lsp_server.workspace.index_types import FolderReport, TokenSource
 from lsp_server.workspace.locations import DocumentLocation
 from lsp_server.workspace.other_files import OtherFiles
-from lsp_server.workspace.settings import IndexSettings
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
 from ngram_cache.file_names import name_in
@@ -27,10 +26,6 @@ logger = logging.getLogger(__name__)
 
 # A buffer is given to the index when it has not changed for this time.
 BUFFER_QUIET_S = 0.3
-
-# Patterns by the folders whose settings files they are from.
-ExcludeAround = tuple[tuple[Path, tuple[str, ...]], ...]
-NOTHING_AROUND: Mapping[Path, ExcludeAround] = {}
 
 # Returns a new list of a document's lines.
 ReadLines = Callable[[], list[str]]
@@ -72,25 +67,11 @@ class FolderIndexes:
         """The tokenizer by which folders are indexed; None until it is loaded."""
         return self._tokens
 
-    def set_folders(
-        self,
-        folders: Mapping[Path, IndexSettings],
-        exclude_around: Mapping[Path, ExcludeAround] = NOTHING_AROUND,
-    ) -> None:
-        """Index exactly these folders, each by its own settings. Does nothing after `stop`.
+    def set_folders(self, wanted: Mapping[Path, RepositoryOptions]) -> None:
+        """Index exactly these folders, each by its own options. Does nothing after `stop`.
 
-        `exclude_around` are the patterns of the folders around them, which apply too. A folder for which the
-        system cannot start a thread is reported, and tried again by the next call.
+        A folder for which the system cannot start a thread is reported, and tried again by the next call.
         """
-        wanted = {
-            folder: RepositoryOptions(
-                max_files=settings.max_files,
-                exclude=settings.exclude,
-                exclude_around=exclude_around.get(folder, ()),
-            )
-            for folder, settings in folders.items()
-            if settings.enabled
-        }
         problems: dict[Path, RuntimeError] = {}
         with self._lock:
             if self.has_stopped:

@@ -11,17 +11,21 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.notebooks import cell_lines
 from lsp_server.workspace.session import Session
-from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
+from lsp_server.workspace.settings_file import (
+    REPOSITORY_FILE,
+    FoundSettings,
+    read_repository_file,
+    unreadable,
+)
 from ngram_cache.git_places import work_tree
 from ngram_cache.real_paths import real_path
 
@@ -37,8 +41,6 @@ MAX_FOUND = 256
 MAX_LOOKING = 32  # lookups at a time, each on a thread
 
 Reading = asyncio.Task[None]
-# The values of a settings file, and its problems.
-FoundSettings = tuple[dict[str, Any], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class OpenFiles:
     """Finds the files of open documents, once for all documents of a file. Used on the event loop only.
 
     `on_problems` receives a settings file, and all that is wrong with it; `on_found` receives a document
-    whose file is known now, or is another one.
+    whose file is known now, or is another one; `on_rules` is called when a settings file around an open
+    folder changed.
     """
 
     def __init__(
@@ -62,9 +65,10 @@ class OpenFiles:
         indexes: FolderIndexes,
         on_problems: Callable[[Path, tuple[str, ...]], None],
         on_found: Callable[[str], None],
+        on_rules: Callable[[], None],
     ) -> None:
         self._session, self._indexes = session, indexes
-        self._on_problems, self._on_found = on_problems, on_found
+        self._on_problems, self._on_found, self._on_rules = on_problems, on_found, on_rules
         self._looking: dict[Path, asyncio.Task[None]] = {}
         self._waiting: dict[Path, dict[str, None]] = {}
         self._found: OrderedDict[Path, tuple[float, FoundFile]] = OrderedDict()
@@ -172,10 +176,14 @@ class OpenFiles:
         if self._has_ended or not session.follows(uri):
             return
         before, was_unidentified = session.location_of(uri), uri in session.unidentified
+        around = {folder for outer in session.folders.around.values() for folder in outer}
+        rules = session.configuration.of(*around)
         for folder, (values, problems) in found.settings.items():
             if folder not in session.folders:
                 refused = session.configuration.set_repository(folder, values)
                 self._on_problems(folder / REPOSITORY_FILE, (*problems, *refused))
+        if session.configuration.of(*around) != rules:
+            self._on_rules()
         if not (session.identify(uri, found.identity) or was_unidentified):
             return
         location = session.location_of(uri)
@@ -220,7 +228,7 @@ class FolderReadings:
 def find_file(path: Path) -> FoundFile:
     """Read from the disk which file `path` leads to, and the settings files around it."""
     identity = find_identity(path)
-    return FoundFile(identity, {folder: read_repository_file(folder) for folder in identity.configured})
+    return FoundFile(identity, _read_each(identity.configured))
 
 
 def find_identity(path: Path) -> FileIdentity:
@@ -244,7 +252,15 @@ def find_folder(folder: Path) -> tuple[Path, dict[Path, FoundSettings]]:
     except (OSError, ValueError):
         return folder, {}
     _, configured = _configured(folder)
-    return folder, {outer: read_repository_file(outer) for outer in configured if outer != folder}
+    return folder, _read_each([outer for outer in configured if outer != folder])
+
+
+def _read_each(folders: Sequence[Path]) -> dict[Path, FoundSettings]:
+    found = {folder: read_repository_file(folder) for folder in folders[:MAX_CONFIGURED]}
+    reason = f"there are more than {MAX_CONFIGURED} of them"
+    return found | {
+        folder: unreadable(folder / REPOSITORY_FILE, reason) for folder in folders[MAX_CONFIGURED:]
+    }
 
 
 def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
@@ -256,4 +272,4 @@ def _configured(folder: Path) -> tuple[Path | None, tuple[Path, ...]]:
             configured.append(outer)
         if outer == top:
             break
-    return top, tuple(reversed(configured))[:MAX_CONFIGURED]
+    return top, tuple(reversed(configured))

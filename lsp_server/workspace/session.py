@@ -19,8 +19,9 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
 from lsp_server.workspace.offers import RecentOffers
 from lsp_server.workspace.proposals import Proposals
-from lsp_server.workspace.settings import IndexSettings, Settings
+from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
+from ngram_cache.repository import RepositoryOptions
 
 # The most text that a client may have the server hold, in characters; each line and document counts for some
 # more.
@@ -159,17 +160,11 @@ class Session:
         """Return the settings for a document."""
         return self.configuration.of(*self.location_of(uri).rule_folders)
 
-    def index_settings(self, folder: Path) -> IndexSettings:
-        """Return how a workspace folder is indexed."""
-        around = self.folders.around.get(folder, ())
-        settings, own = self.configuration.of(folder, *around).index, self.configuration.of(folder).index
-        is_enabled = settings.enabled and folder not in self.folders.unread
-        return settings.model_copy(update={"enabled": is_enabled, "exclude": own.exclude})
-
-    def exclude_around(self, folder: Path) -> tuple[tuple[Path, tuple[str, ...]], ...]:
-        """Return the patterns of the settings files around a workspace folder, by their folders."""
-        around = self.folders.around.get(folder, ())
-        return tuple((outer, self.configuration.of(outer).index.exclude) for outer in around)
+    def index_options(self, folder: Path) -> RepositoryOptions | None:
+        """Return how a workspace folder is indexed; None if it is not."""
+        if folder in self.folders.unread:
+            return None
+        return self.configuration.index_options(folder, self.folders.around.get(folder, ()))
 
     def refusal_of_focused(self) -> str:
         """Return the rule that suppresses automatic suggestions in the focused document, or an empty string.

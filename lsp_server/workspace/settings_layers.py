@@ -2,24 +2,39 @@
 
 A repository's own settings can only switch features off, exclude files and lower limits. The table of
 settings defines which settings a repository may change, and how.
+
+If rules of a source cannot be read, the last ones that could be read stay in force. Without any, the settings
+exclude every file, so that nothing is indexed and nothing leaves this machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from lsp_server.workspace.settings import Settings, all_settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
-from lsp_server.workspace.settings_reading import Merged, Reader, excess, merge, nested, summed_up
+from lsp_server.workspace.settings_reading import (
+    UNREADABLE,
+    Merged,
+    Reader,
+    Unreadable,
+    merge,
+    nested,
+    summed_up,
+)
 from lsp_server.workspace.settings_table import Narrowing
+from ngram_cache.repository import RepositoryOptions
 
 Layer = Literal["config.toml", "initializationOptions", "the editor's settings"]
 
 # Later layers win.
 LAYERS: tuple[Layer, ...] = ("config.toml", "initializationOptions", "the editor's settings")
+
+_KEPT = "{}: the rules that were read before stay in force until these can be read."
+_CLOSED = "{}: until these rules can be read, {} is indexed or sent to servers."
 
 
 class Configuration:
@@ -27,30 +42,48 @@ class Configuration:
 
     def __init__(self) -> None:
         self._layers: dict[Layer, object] = {}
-        self._repositories: dict[Path, object] = {}
+        self._repositories: dict[Path, Mapping[str, Any] | Unreadable] = {}
         self._narrowed: dict[tuple[Path, ...], Settings] = {}
         self.settings = Settings()
 
     def set_layer(self, layer: Layer, values: object) -> tuple[str, ...]:
-        """Replace the values of one layer."""
-        self._layers[layer] = values
-        settings = Settings()
-        problems: tuple[str, ...] = ()
-        for name in LAYERS:
-            merged = merge(settings, self._layers.get(name), name)
-            settings = merged.settings
-            if name == layer:
-                problems = merged.problems
-        self.settings = settings
-        self._narrowed.clear()
-        return problems
+        """Replace the values of one layer, unless their rules cannot be read and those before could."""
+        before, self._layers[layer] = self._layers.get(layer, UNREADABLE), values
+        new = self._merge_layers()[layer]
+        if new.is_whole:
+            return new.problems
+        if not merge(Settings(), before, layer).is_whole:
+            return (*new.problems, _CLOSED.format(layer, "no file"))
+        self._layers[layer] = before
+        self._merge_layers()
+        return (*new.problems, _KEPT.format(layer))
 
-    def set_repository(self, folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Replace the values of a folder's own settings file."""
+    def lacks_rules(self, layer: Layer) -> bool:
+        """Return whether a layer closes everything, because its rules could never be read."""
+        return layer in self._layers and not merge(Settings(), self._layers[layer], layer).is_whole
+
+    def _merge_layers(self) -> dict[Layer, Merged]:
+        settings, found = Settings(), dict[Layer, Merged]()
+        for name in LAYERS:
+            found[name] = merge(settings, self._layers.get(name), name)
+            settings = found[name].settings
+        is_whole = all(merged.is_whole for merged in found.values())
+        self.settings = settings if is_whole else _closed(settings)
+        self._narrowed.clear()
+        return found
+
+    def set_repository(self, folder: Path, values: Mapping[str, Any] | Unreadable) -> tuple[str, ...]:
+        """Replace the values of a folder's own file, unless they cannot be read and those before could."""
+        source = str(folder / REPOSITORY_FILE)
+        new, before = narrow(self.settings, values, source), self._repositories.get(folder, UNREADABLE)
+        if not new.is_whole and narrow(self.settings, before, source).is_whole:
+            return (*new.problems, _KEPT.format(source))
         if self._repositories.get(folder) != values:
             self._repositories[folder] = values
             self._narrowed.clear()
-        return self._narrow(self.settings, folder).problems
+        return (
+            new.problems if new.is_whole else (*new.problems, _CLOSED.format(source, f"no file of {folder}"))
+        )
 
     def drop_repository(self, folder: Path) -> None:
         """Drop the values of a folder's own settings file."""
@@ -67,20 +100,34 @@ class Configuration:
         if known not in self._narrowed:
             settings = self.settings
             for folder in known:
-                settings = self._narrow(settings, folder).settings
+                settings = narrow(settings, self._repositories[folder], "").settings
             self._narrowed[known] = settings
         return self._narrowed[known]
 
-    def _narrow(self, settings: Settings, folder: Path) -> Merged:
-        return narrow(settings, self._repositories[folder], str(folder / REPOSITORY_FILE))
+    def index_options(self, folder: Path, around: Sequence[Path] = ()) -> RepositoryOptions | None:
+        """Return how a folder is indexed, None if it is not, given the folders around it with own files."""
+        settings, own = self.of(folder, *around).index, self.of(folder).index
+        if not settings.enabled:
+            return None
+        return RepositoryOptions(
+            max_files=settings.max_files,
+            exclude=own.exclude,
+            exclude_around=tuple((outer, self.of(outer).index.exclude) for outer in around),
+        )
+
+
+def _closed(settings: Settings) -> Settings:
+    """Return settings that exclude every file."""
+    changes = {"enabled": False, "exclude": (*settings.index.exclude, "*")}
+    return settings.model_copy(update={"index": settings.index.model_copy(update=changes)})
 
 
 def narrow(base: Settings, values: object, source: str) -> Merged:
-    """Return `base` narrowed by a repository's `values`."""
-    if reason := excess(values):
-        return Merged(base, (f"{source}: all its settings are ignored, because {reason}.",))
+    """Return `base` narrowed by a repository's `values`. If they cannot be read, every file is excluded."""
     reader = Reader(source)
-    wanted = reader.overlay(base, values)
+    wanted = reader.read(base, values)
+    if not reader.is_whole:
+        return Merged(_closed(base), summed_up(reader.all_problems(), source), is_whole=False)
     problems = reader.all_problems()
     given = _given_keys(values)
     changes: dict[str, dict[str, Any]] = {"": {}, "index": {}}

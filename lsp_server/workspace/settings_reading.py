@@ -23,17 +23,28 @@ MAX_CHARS = 1 << 20
 MAX_DEPTH = 16
 MAX_BITS = 1 << 10
 
+# The names that decide which files are read, and what may leave this machine.
+_RULES = frozenset({"", "index", "index.enabled", "index.exclude", "languages", "context"})
+
 _MAX_NAMED = 3
 _MAX_KEY_CHARS = 40
 _MAX_PROBLEMS = 5
 
 
+class Unreadable:
+    """The values of a source of settings that exists and cannot be read."""
+
+
+UNREADABLE = Unreadable()
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Settings, and a sentence for each invalid value."""
+    """Settings, and a sentence for each invalid value; `is_whole` unless a rule could not be read."""
 
     settings: Settings
     problems: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -44,11 +55,9 @@ def merge(base: Settings, values: object, source: str) -> Merged:
 
     `source` begins each message, as in "config.toml".
     """
-    if reason := excess(values):
-        return Merged(base, (f"{source}: all its settings are ignored, because {reason}.",))
     reader = Reader(source)
-    settings = reader.overlay(base, values)
-    return Merged(settings, summed_up(reader.all_problems(), source))
+    settings = reader.read(base, values)
+    return Merged(settings, summed_up(reader.all_problems(), source), reader.is_whole)
 
 
 class Reader:
@@ -56,6 +65,7 @@ class Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
+        self.is_whole = True
         self._problems: list[str] = []
         self._unknown: list[tuple[str, str]] = []
 
@@ -72,6 +82,16 @@ class Reader:
             problem = f"there are no settings {named}{f' and {num_more} more' if num_more > 0 else ''}."
         return [*self._problems, f"{self.source}: {problem}"]
 
+    def read(self, base: Settings, values: object) -> Settings:
+        """Return `base` with the valid entries of `values` over it, or `base` if they cannot be read."""
+        reason = excess(values)
+        if reason:
+            self._problems.append(f"{self.source}: all its settings are ignored, because {reason}.")
+        if reason or isinstance(values, Unreadable):
+            self.is_whole = False
+            return base
+        return self.overlay(base, values)
+
     def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
         """Return `base` with the valid entries of `values` over it.
 
@@ -81,7 +101,7 @@ class Reader:
             return base
         if not isinstance(values, Mapping):
             name = group or "the settings"
-            self._complain(f"{name} must be a table of settings, not {_shown(values)}. It is ignored.")
+            self._complain(group, f"{name} must be a table of settings, not {_shown(values)}. It is ignored.")
             return base
         names = {info.alias or name: name for name, info in type(base).model_fields.items()}
         changes: dict[str, Any] = {}
@@ -108,12 +128,13 @@ class Reader:
         except ValidationError:
             wanted = _expected(type(base))[to_camel(name)]
             self._complain(
-                f"{path} must be {wanted}, not {_shown(value)}. Slipstream uses {_shown(current)}."
+                path, f"{path} must be {wanted}, not {_shown(value)}. Slipstream uses {_shown(current)}."
             )
             return current
         return getattr(model, name)
 
-    def _complain(self, problem: str) -> None:
+    def _complain(self, path: str, problem: str) -> None:
+        self.is_whole = self.is_whole and path not in _RULES
         self._problems.append(f"{self.source}: {problem}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from typing import Any
 import platformdirs
 
 from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.system import make_private_folder
 from lsp_server.workspace.measurements import usage_summary
 
 logger = logging.getLogger(__name__)
@@ -64,7 +66,8 @@ class UsageByDay:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end of the block."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with contextlib.closing(self._connect()) as database, database:
             yield database
 

@@ -36,7 +36,7 @@ async def test_malformed_settings_are_named_one_by_one_and_the_rest_holds(
         assert "Did you mean multiline?" in said
         assert "index.maxFiles must be a whole number from 0 to 1,000,000, not -1." in said
         assert "a repository may not set target" in said
-        assert "config.toml is ignored" in said
+        assert "config.toml: until these rules can be read, no file is indexed or sent to servers." in said
         assert len(shown(editor)) == len(set(shown(editor)))
         uri = editor.open("a.py", TEXT)
         assert 0 < (await editor.why(uri, 6, 0))["stats"]["num_tokens"] <= 5

@@ -94,6 +94,14 @@ def removes(*names: str) -> Cause:
     return cause
 
 
+async def links_the_lock(bench: Bench) -> None:
+    """The host ends, and the lock of the next one is a link to nothing."""
+    bench.lock.unlink()
+    bench.lock.symlink_to("nowhere")
+    os.kill(bench.pid, signal.SIGKILL)
+    await asyncio.sleep(0.1)
+
+
 async def takes_the_place(bench: Bench) -> None:
     shutil.rmtree(bench.socket.parent)
     address = find_address(bench.env)

@@ -126,7 +126,7 @@ async def test_a_folder_whose_disk_does_not_answer_keeps_nobody_waiting(
     may_answer = threading.Event()
     read_file = settings_file.read_repository_file
 
-    def read(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def read(folder: Path) -> settings_file.FoundSettings:
         assert folder != hanging or may_answer.wait(60)
         return read_file(folder)
 

@@ -35,8 +35,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
-    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        monkeypatch.delenv(name, raising=False)
+    for name in (name for name in os.environ if name == "XDG_CONFIG_HOME" or name.startswith("GIT_")):
+        monkeypatch.delenv(name)
     return folder
 
 
@@ -54,6 +54,10 @@ def git(folder: Path, *arguments: str) -> str:
         [str(_GIT), *WHO, *arguments], cwd=folder, capture_output=True, text=True, check=True
     )
     return ran.stdout
+
+
+def numbered(name: str, value: str) -> dict[str, str]:
+    return {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": name, "GIT_CONFIG_VALUE_0": value}
 
 
 def listed_by_git(folder: Path) -> list[str]:
@@ -105,6 +109,79 @@ def test_git_agrees_on_what_its_configuration_names(tmp_path: Path, home: Path, 
     for name in ("a.py", "scratch.py"):
         put(root / name)
     assert found(root) == listed_by_git(root) == ["a.py"]
+
+
+@pytest.mark.skipif(_GIT is None, reason="compares with git itself")
+@pytest.mark.parametrize(
+    ("config", "variables"),
+    [
+        ("[core]\nignorecase = true\n", {}),
+        ("[core] ignorecase", {}),
+        ("[core]\nignorecase = 0\n", {}),
+        ("[include]\npath = ../more\n", {}),
+        ("", {"GIT_CONFIG_GLOBAL": "{home}/own"}),
+        ("", {"GIT_CONFIG_PARAMETERS": "'core.ignorecase=true' 'core.excludesfile'='{home}/mine'"}),
+        (
+            "",
+            {
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": "core.excludesFile",
+                "GIT_CONFIG_VALUE_0": "~/mine",
+            },
+        ),
+        (
+            "",
+            {
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": "includeIf.gitdir:/.path",
+                "GIT_CONFIG_VALUE_0": "~/own",
+            },
+        ),
+    ],
+)
+def test_git_agrees_on_case_and_on_what_variables_say(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch, config: str, variables: dict[str, str]
+) -> None:
+    git(root, "init", "-q")
+    put(root / ".git/config", "[core]\nrepositoryformatversion = 0\n" + config)
+    put(root / "more", "[core]\nignorecase = yes\n")
+    put(home / "own", "[core]\nexcludesFile = ~/mine\n")
+    put(home / "mine", "scratch.py\n")
+    put(root / ".gitignore", "Private/\n*.TMP.py\n")
+    for name in ("a.py", "private/b.py", "x.tmp.py", "deep/Private/c.py", "scratch.py"):
+        put(root / name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.format(home=home))
+    assert found(root) == listed_by_git(root)
+
+
+@pytest.mark.skipif(_GIT is None, reason="compares with git itself")
+def test_git_agrees_on_a_repository_that_variables_name(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a home whose files are in a repository: its git folder has another name."""
+    git(root, "init", "-q", "--bare", str(tmp_path / "its_git"))
+    put(tmp_path / "its_git/info/exclude", "/inner/secret.py\n")
+    put(root / ".gitignore", "other.py\n")
+    for name in ("inner/a.py", "inner/secret.py", "inner/other.py", "inner/own.py"):
+        put(root / name)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "its_git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(root))
+    assert found(root / "inner") == listed_by_git(root / "inner") == ["a.py", "own.py"]
+    monkeypatch.delenv("GIT_DIR")
+    monkeypatch.delenv("GIT_WORK_TREE")
+    git(root / "inner", "init", "-q")
+    put(root / "inner/.git/info/exclude", "/own.py\n")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "its_git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(root))
+    assert found(root / "inner") == ["a.py"]
+
+
+def test_variables_that_git_would_not_set_exclude_all(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(root / ".git/HEAD")
+    put(root / "a.py")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    assert found(root) == []
 
 
 @pytest.mark.skipif(_GIT is None, reason="compares with git itself")
@@ -176,31 +253,47 @@ def test_a_home_that_is_closed_to_this_user_says_nothing(
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "is_too_much"),
     [
-        "[include]\npath = config\n",
-        "[include]\npath = .\npath = /dev/zero\n",
-        "[core]\nexcludesFile = /dev/zero\n",
-        "[core]\nexcludesFile = ../pipe\n[include]\npath = ../pipe\n",
-        "[core]\nexcludesFile = a\0b\n",
-        "[" + " " * MAX_CONFIG_BYTES,
-        "[core" + ' "' * (MAX_CONFIG_BYTES // 2),
-        "\n".join(f"[include]\npath = ../more{number}" for number in range(40)),
+        ("[include]\npath = config\n", False),
+        ("[include]\npath = .\npath = /dev/zero\n", False),
+        ("[core]\nexcludesFile = /dev/zero\n", False),
+        ("[core]\nexcludesFile = ../pipe\n[include]\npath = ../pipe\n", False),
+        ("[core]\nexcludesFile = a\0b\n", False),
+        ("[" + " " * (MAX_CONFIG_BYTES - 1), False),
+        ("[core" + ' "' * (MAX_CONFIG_BYTES // 2 - 3), False),
+        ("[" + " " * MAX_CONFIG_BYTES, True),
+        ("\n".join(f"[include]\npath = ../more{number}" for number in range(40)), True),
+        ("\n".join(f"[core]\nexcludesFile = rules{number}" for number in range(40)), True),
     ],
-    ids=["itself", "device", "rules of a device", "pipe", "zero", "blanks", "quotes", "many"],
+    ids=[
+        "itself",
+        "device",
+        "rules of a device",
+        "pipe",
+        "zero",
+        "blanks",
+        "quotes",
+        "large",
+        "many",
+        "rules",
+    ],
 )
-def test_a_hostile_configuration_costs_a_bounded_look(root: Path, config: str) -> None:
+def test_a_hostile_configuration_costs_a_bounded_look_and_too_much_of_it_excludes_all(
+    root: Path, config: str, *, is_too_much: bool
+) -> None:
     put(root / ".git/config", config)
     put(root / "a.py")
     for number in range(40):
         put(root / f"more{number}", "[core]\nexcludesfile = nowhere\n")
     if hasattr(os, "mkfifo"):
         os.mkfifo(root / "pipe")
-    assert found(root) == ["a.py"]
-    assert (
-        len(find_places(root.resolve()).stamps)
-        <= MAX_CONFIG_FILES + MAX_EXCLUDE_FILES + len(root.parents) + 3
-    )
+    if is_too_much:
+        assert found(root) == []
+    else:
+        assert found(root) == ["a.py"]
+        num_read = len(find_places(root.resolve()).stamps)
+        assert num_read <= MAX_CONFIG_FILES + MAX_EXCLUDE_FILES + len(root.parents) + 3
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,16 @@ def test_only_the_user_can_read_it(saved: Path) -> None:
     assert stat.S_IMODE(saved.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_a_folder_that_others_may_enter_stays_as_it_is(tmp_path: Path, saved: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    snapshot.save(shared / saved.name, load(saved))
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+    assert stat.S_IMODE((shared / saved.name).stat().st_mode) == 0o600
+
+
 def test_nothing_but_the_file_is_left(saved: Path) -> None:
     assert list(saved.parent.iterdir()) == [saved]
 

@@ -58,12 +58,13 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "", {"target": "own"}),
         (["drafters=[]"], "other", {"target": "other", "drafters": []}),
         (["multiline=always", "deadlineMs=0"], "", {"target": "own", "multiline": "always", "deadlineMs": 0}),
+        (["remote.url=https://team.example"], "", {"target": "own", "remote.url": "https://team.example"}),
     ],
 )
 def test_servers_receive_what_differs_from_the_users_settings(
     pairs: list[str], target: str, settings: dict[str, object]
 ) -> None:
-    assert settings_given(pairs, target) == settings
+    assert settings_given(pairs, target) == {"remote.url": "", **settings}
 
 
 @pytest.mark.usefixtures("own_settings")

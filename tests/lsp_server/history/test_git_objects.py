@@ -6,12 +6,14 @@ import os
 import re
 import stat
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from completion_engine.errors import DataError, MachineError, UserError
 from lsp_server.history import git_process
+from lsp_server.history.blocks import blocks_of
 from lsp_server.history.git_objects import Change, GitObjects, Hunk
 from tests.lsp_server.history.git_repositories import AUTHOR, Repository
 
@@ -165,3 +167,72 @@ def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
         GitObjects.at(tmp_path)
     with pytest.raises(UserError):
         GitObjects.at(tmp_path / "missing")
+
+
+def test_a_configuration_that_leads_to_another_work_tree_is_refused(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit({"a.py": "a\n"})
+    other = Repository(tmp_path / "other")
+    other.commit({"secret.py": "b\n"})
+    repository.git("config", "core.worktree", str(other.root))
+    with pytest.raises(UserError, match="as the work tree of"):
+        GitObjects.at(repository.root)
+
+
+@pytest.mark.parametrize("kind", ["subfolder", "worktree", "submodule", "link"])
+def test_honest_work_trees_are_followed(repository: Repository, tmp_path: Path, kind: str) -> None:
+    repository.commit({"sub/a.py": "a\n"})
+    match kind:
+        case "subfolder":
+            assert GitObjects.at(repository.root / "sub").root == repository.root
+        case "link":
+            (tmp_path / "link").symlink_to(repository.root)
+            assert GitObjects.at(tmp_path / "link").root == repository.root
+        case "worktree":
+            repository.git("worktree", "add", "-q", str(tmp_path / "tree"))
+            assert GitObjects.at(tmp_path / "tree").root == tmp_path / "tree"
+        case "submodule":
+            outer = Repository(tmp_path / "outer")
+            outer.git(
+                "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository.root), "in"
+            )
+            assert GitObjects.at(outer.root / "in").root == outer.root / "in"
+
+
+RULES = {
+    ".gitignore": "private/\n",
+    ".ignore": "private/\n",
+    ".git/info/exclude": "private/\n",
+    ".slipstream.toml": '[index]\nexclude = ["private/"]\n',
+    ".git/more": "[core]\nexcludesFile = .git/rules\n",
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_today_s_rules_hold_for_each_file_of_each_commit(repository: Repository, name: str) -> None:
+    repository.commit({"open.py": "a\n", "private/plan.py": "a\n"})
+    commit = repository.commit(
+        {"open.py": "b = 12\n", "private/plan.py": "b = 12\n", ".slipstream.toml": "x"}
+    )
+    (repository.root / ".slipstream.toml").unlink()
+    (repository.root / name).write_text(RULES[name])
+    if name == ".git/more":
+        (repository.root / ".git/rules").write_text("private/\n")
+        repository.git("config", "include.path", "more")
+    git = GitObjects.at(repository.root)
+    files, num_left_out = git.files(commit)
+    assert [file.path for file in files] == ["open.py"]
+    assert num_left_out == 2
+    left_out = Counter[str]()
+    (newest,) = git.commits(author=AUTHOR, since="", max_commits=1)
+    assert {block.path for block in blocks_of(git, newest, left_out)} == {"open.py"}
+    assert left_out["excluded by rules"] == 2
+
+
+@pytest.mark.parametrize("text", ["index = ", "[index]\nenabled = false\n"])
+def test_a_repository_whose_rules_exclude_all_is_not_replayed(repository: Repository, text: str) -> None:
+    repository.commit({"a.py": "a\n"})
+    (repository.root / ".slipstream.toml").write_text(text)
+    with pytest.raises(UserError, match="not indexed"):
+        GitObjects.at(repository.root)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +11,6 @@ from lsp_server.history.git_objects import GitObjects
 from lsp_server.history.parent_files import (
     FilesOnDisk,
     is_safe_path,
-    temporary_folder,
 )
 from tests.lsp_server.history.git_repositories import Repository
 
@@ -67,40 +61,8 @@ def test_a_path_may_be_a_folder_in_one_commit_and_a_file_in_the_next(tmp_path: P
 
 @pytest.mark.parametrize(("before", "after"), [("tool/main.py", "tool"), ("tool", "tool/main.py")])
 def test_an_author_may_replace_a_folder_by_a_file(tmp_path: Path, before: str, after: str) -> None:
-    files = FilesOnDisk(GitObjects(tmp_path), tmp_path / "disk")
+    files = FilesOnDisk(GitObjects(tmp_path, lambda _: True), tmp_path / "disk")
     assert files.save(before, "x\n")["type"] == 1
     assert files.save(after, "y\n")["type"] == 1
     assert list(files.blobs) == [after]
     assert (files.folder / after).read_text() == "y\n"
-
-
-def test_the_folder_goes_at_the_end_of_the_block_and_after_an_error() -> None:
-    with pytest.raises(KeyboardInterrupt), temporary_folder() as folder:
-        (folder / "file").write_text("x")
-        raise KeyboardInterrupt
-    assert not folder.exists()
-
-
-KILLED = """
-import time
-from lsp_server.history.parent_files import temporary_folder
-with temporary_folder() as folder:
-    (folder / "sub").mkdir()
-    (folder / "sub" / "file").write_text("x")
-    print(folder, flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
-def test_the_folder_goes_when_the_process_is_killed() -> None:
-    command = [sys.executable, "-c", KILLED]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        folder = Path(process.stdout.readline().strip())
-        assert (folder / "sub" / "file").exists()
-        os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not folder.exists()

@@ -90,7 +90,7 @@ def test_models_are_compared_on_blocks_that_both_typed_whole() -> None:
 
 @pytest.fixture
 def record() -> HistoryRecord:
-    found = HistoryRecord(GitObjects(Path("/somewhere/<b>name")), EVIL, num_chosen=2)
+    found = HistoryRecord(GitObjects(Path("/somewhere/<b>name"), bool), EVIL, num_chosen=2)
     suggestions = [seen(EVIL, num_saved=9), seen("x" + EVIL, num_wrong=9)]
     small = typed(EVIL + ".py", num_chars=9, num_keys=9, num_pressed=5, warm_ms=[5.0], first_ms=[70.0])
     small.suggestions, small.num_chars_not_typed = suggestions, 4

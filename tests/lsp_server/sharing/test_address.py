@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.sharing.address import HostAddress, SharingError, find_address, identity
+from lsp_server.sharing.address import (
+    HostAddress,
+    SharingError,
+    find_address,
+    for_host,
+    identity,
+    sockets,
+)
 from lsp_server.sharing.listener import open_listener
 from tests.hosts import listening, own_hosts
 
@@ -47,6 +54,13 @@ def address(folder: Path) -> HostAddress:
         ({"SSL_CERT_FILE": "/home/ann/ca.pem"}, False),
         ({"REQUESTS_CA_BUNDLE": "/home/ann/ca.pem"}, False),
         ({"VSCODE_PROXY_URI": "./proxy/1"}, True),
+        ({"GIT_CONFIG_GLOBAL": "/home/ann/other"}, False),
+        ({"GIT_CONFIG_COUNT": "0"}, False),
+        ({"GIT_DIR": "/home/ann/.dotfiles"}, False),
+        ({"GIT_WORK_TREE": "/home/ann"}, False),
+        ({"GIT_PAGER": "less"}, True),
+        ({"PYTHONUSERBASE": "/home/ann/python"}, False),
+        ({"PYTHONPATH": "/home/ann/project"}, False),
     ],
 )
 def test_what_a_server_reads_and_computes_on_tells_hosts_apart(
@@ -59,11 +73,27 @@ def test_a_folder_means_the_same_from_wherever_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    relative, absolute = (
-        {"SLIPSTREAM_MODEL_DIR": "models"},
-        {"SLIPSTREAM_MODEL_DIR": str(tmp_path / "models")},
-    )
-    assert identity(relative) == identity(absolute)
+    for name, relative in (("SLIPSTREAM_MODEL_DIR", "models"), ("GIT_CONFIG_GLOBAL", "own/config")):
+        assert identity({name: relative}) == identity({name: str(tmp_path / relative)})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert for_host({"SLIPSTREAM_INDEX_DIR": "~/index"}) == {"SLIPSTREAM_INDEX_DIR": str(tmp_path / "index")}
+
+
+def test_a_shell_s_limit_on_memory_tells_hosts_apart() -> None:
+    code = "import os; from lsp_server.sharing.address import identity; print(identity(os.environ))"
+    shells = ("", "ulimit -S -v 8000000; ", "ulimit -S -v 9000000; ")
+    commands = [f'{shell}exec "$@"' for shell in shells]
+    named = [
+        subprocess.run(
+            ["/bin/sh", "-c", command, "sh", sys.executable, "-c", code], capture_output=True, check=True
+        ).stdout
+        for command in commands
+    ]
+    assert len(set(named)) == 3
+
+
+def test_a_relative_folder_for_temporary_files_is_not_used() -> None:
+    assert find_address({"TMPDIR": "tmp"}) == find_address({"TMPDIR": "/tmp"})  # noqa: S108 - a name alone
 
 
 def test_the_program_and_the_module_find_the_same_host() -> None:
@@ -125,6 +155,7 @@ def test_another_users_folder_is_refused(folder: Path) -> None:
 def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
     with listening(address) as listener:
         assert open_listener(address) is None
+        assert sockets({"TMPDIR": str(address.folder)}) == []
     assert not Path(address.socket_path).exists()
     with listening(address):
         listener.close()  # a second time: the new host's socket stays

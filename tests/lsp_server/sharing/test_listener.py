@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,18 @@ def test_a_lock_that_was_removed_while_it_was_opened_is_not_taken(
     assert listener.renew() == "ours"
     assert open_listener(address) is None
     listener.close()
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "nowhere/lock"])
+def test_a_link_in_place_of_the_lock_costs_no_time(address: HostAddress, target: str) -> None:
+    Path(address.lock_path).symlink_to(target)
+    begin = time.monotonic()
+    listener = open_listener(address)
+    assert listener is not None
+    assert time.monotonic() - begin < listener_module.CLAIM_S
+    assert listener.renew() == "ours"
+    listener.close()
+    assert {path.name for path in address.folder.iterdir()} == {"name.lock"}
 
 
 def test_a_host_at_which_no_more_can_wait_is_a_host(

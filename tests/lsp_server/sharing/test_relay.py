@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from lsp_server.sharing import host_connection, relay
 from lsp_server.sharing.address import SharingError, find_address
 from lsp_server.sharing.system import uid_of_peer
 from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, BlockWriter, read_word
-from tests.hosts import listening, own_hosts
+from tests.hosts import Hosts, listening, own_hosts
 
 
 @pytest.fixture
@@ -168,3 +169,27 @@ def test_the_log_is_put_aside_when_it_is_long(tmp_path: Path, monkeypatch: pytes
         os.close(number)
     assert (tmp_path / "log" / "host.log").read_bytes() == b"new"
     assert (tmp_path / "log" / "host.old.log").stat().st_size > log.MAX_KEPT_BYTES
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the limits of another process")
+def test_the_shell_of_the_first_window_changes_nothing_for_others(tmp_path: Path) -> None:
+    """A project's modules do not run, files are private, and a crash leaves no image of the memory."""
+    project, state = tmp_path / "project", tmp_path / "state"
+    project.mkdir()
+    for module in ("psutil", "platformdirs", "pygls"):
+        (project / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    with own_hosts() as hosts:
+        environment = {**os.environ, **hosts.env, "PYTHONPATH": str(project), "XDG_STATE_HOME": str(state)}
+        command = [sys.executable, "-P", "-m", "lsp_server", "--shared"]
+        shell = ["/bin/sh", "-c", 'umask 0; ulimit -S -c unlimited; exec "$@"', "sh", *command]
+        with subprocess.Popen(shell, env=environment, stdin=subprocess.PIPE) as window:
+            pid = Hosts(hosts.folder).only()["pid"]
+            process = Path(f"/proc/{pid}")
+            assert "PYTHONPATH=" not in (process / "environ").read_text()
+            (core,) = [row for row in (process / "limits").read_text().split("\n") if "core file" in row]
+            assert int(core.split()[4]) <= 1
+            assert "Umask:\t0022" in (process / "status").read_text()
+            modes = [folder.stat().st_mode & 0o777 for folder in state.rglob("*") if folder.is_dir()]
+            assert modes and set(modes) == {0o700}
+            window.communicate(b"")
+    assert not (tmp_path / "ran").exists()

@@ -90,3 +90,33 @@ def test_a_process_that_is_told_to_end_hears_it(make_loop: Callable[[], asyncio.
             runner.run(wait())
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_refused"),
+    [
+        ({"HOME": "/home/ann"}, False),
+        ({"HOME": "here"}, True),
+        ({"HOME": "here", "XDG_CONFIG_HOME": "/c", "XDG_CACHE_HOME": "/d", "XDG_STATE_HOME": "/e"}, False),
+    ],
+)
+def test_without_a_home_there_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, is_refused: bool
+) -> None:
+    monkeypatch.setenv("HOME", variables["HOME"])
+    if is_refused:
+        with pytest.raises(SystemExit, match="Set HOME"):
+            system.check_home(variables)
+    else:
+        system.check_home(variables)
+
+
+def test_a_private_folder_is_made_with_those_above_it_and_others_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir(mode=0o755)
+    before = os.umask(0)
+    try:
+        system.make_private_folder(tmp_path / "shared" / "new" / "inner")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "shared", *tmp_path.glob("shared/**/*"))]
+    assert modes == [0o755, 0o700, 0o700]

@@ -16,7 +16,6 @@ from lsp_server.workspace import folder_indexes
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.folder_worker import MAX_FAILURES, MAX_PAUSE_S, FolderWorker
 from lsp_server.workspace.index_types import FolderReport, TokenSource
-from lsp_server.workspace.settings import IndexSettings
 from ngram_cache import snapshot
 from ngram_cache.indexing import Indexer
 from ngram_cache.planning import IndexSummary
@@ -25,7 +24,7 @@ from ngram_cache.walk import FolderWalk
 from tests.clock import Clock
 
 CODE = "def fresh(value):\n    return value * 2\n"
-ENABLED = IndexSettings()
+ENABLED = RepositoryOptions()
 QUIET_S = 600.0
 PATIENCE_S = 60.0  # longest time of a busy machine
 
@@ -190,11 +189,11 @@ async def test_buffers_that_come_and_go_before_they_are_looked_at_leave_nothing(
 async def test_a_disabled_folder_has_no_index_and_changed_rules_make_a_new_one(place: Place) -> None:
     folder = place.folder()
     place.jobs.set_tokens(BYTES)
-    place.jobs.set_folders({folder: IndexSettings(enabled=False)})
+    place.jobs.set_folders({})
     assert place.jobs.reports() == []
     place.jobs.set_folders({folder: ENABLED})
     await place.until_ready()
-    place.jobs.set_folders({folder: IndexSettings(exclude=("code.py",))})
+    place.jobs.set_folders({folder: RepositoryOptions(exclude=("code.py",))})
     await place.until_ready(num_files=0)
 
 
@@ -423,7 +422,7 @@ async def test_changed_rules_keep_open_buffers_and_save_nothing_of_what_is_left_
     (folder / "secret.py").write_text("hidden = 1\n")
     place.jobs.files_changed([folder / "secret.py"])
     await place.until_ready(num_files=4)
-    place.jobs.set_folders({folder: IndexSettings(exclude=("secret.py", "hidden.py"))})
+    place.jobs.set_folders({folder: RepositoryOptions(exclude=("secret.py", "hidden.py"))})
     await place.until_ready(num_files=2)
     assert place.jobs.stop()
     stored = next((place.root / "index").glob("*.index"))

@@ -7,7 +7,6 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,16 +15,18 @@ from lsp_server.workspace.settings_file import (
     MAX_DOTS_IN_LINE,
     MAX_FILE_BYTES,
     REPOSITORY_FILE,
+    FoundSettings,
     read_repository_file,
     read_user_file,
 )
 from lsp_server.workspace.settings_layers import narrow
+from lsp_server.workspace.settings_reading import UNREADABLE
 from tests.growth import ratio
 
-Read = Callable[[Path], tuple[dict[str, Any], tuple[str, ...]]]
+Read = Callable[[Path], FoundSettings]
 
 
-def read_users(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+def read_users(folder: Path) -> FoundSettings:
     return read_user_file(folder / REPOSITORY_FILE)
 
 
@@ -72,7 +73,7 @@ def test_a_file_that_is_too_much_is_ignored_in_little_memory_and_named_once(
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert values == {}
+    assert values is UNREADABLE
     assert len(problems) == 1
     assert str(path) in problems[0]
     assert len(problems[0]) < 300 + len(str(path))
@@ -96,7 +97,7 @@ def test_a_file_that_the_parser_takes_and_no_setting_needs_is_named_in_a_few_sen
     (tmp_path / REPOSITORY_FILE).write_text(content)
     values, problems = read(tmp_path)
     merged = narrow(Settings(), values, "the file")
-    assert merged.settings == Settings()
+    assert merged.is_whole == (merged.settings == Settings())
     assert problems == ()
     assert 1 <= len(merged.problems) <= 5
     assert all(len(problem) < 300 for problem in merged.problems)
@@ -118,13 +119,26 @@ def test_no_file_takes_the_parser_long(tmp_path: Path, read: Read) -> None:
 
 
 @either
-def test_what_is_no_file_is_no_problem_and_never_waited_for(tmp_path: Path, read: Read) -> None:
-    for name in ("none", "pipe", "folder"):
+def test_a_missing_file_is_no_problem_and_a_special_one_is_never_waited_for(
+    tmp_path: Path, read: Read
+) -> None:
+    for name in ("none", "pipe", "folder", "nowhere"):
         (tmp_path / name).mkdir()
     os.mkfifo(tmp_path / "pipe" / REPOSITORY_FILE)
     (tmp_path / "folder" / REPOSITORY_FILE).mkdir()
-    for name in ("none", "pipe", "folder", "missing"):
+    (tmp_path / "nowhere" / REPOSITORY_FILE).symlink_to("missing")
+    for name in ("none", "missing"):
         assert read(tmp_path / name) == ({}, ())
+    for name in ("pipe", "folder", "nowhere"):
+        values, problems = read(tmp_path / name)
+        assert values is UNREADABLE
+        assert len(problems) == 1
+
+
+@either
+def test_a_byte_order_mark_is_no_part_of_a_setting(tmp_path: Path, read: Read) -> None:
+    (tmp_path / REPOSITORY_FILE).write_bytes(b"\xef\xbb\xbfmaxTokens = 3\n")
+    assert read(tmp_path) == ({"maxTokens": 3}, ())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need rights there")
@@ -132,6 +146,6 @@ def test_the_file_of_a_repository_is_no_link_and_that_of_a_user_may_be_one(tmp_p
     (tmp_path / "elsewhere.toml").write_text("maxTokens = 3\n")
     (tmp_path / REPOSITORY_FILE).symlink_to(tmp_path / "elsewhere.toml")
     values, problems = read_repository_file(tmp_path)
-    assert values == {}
+    assert values is UNREADABLE
     assert "symbolic link" in problems[0]
     assert read_users(tmp_path) == ({"maxTokens": 3}, ())

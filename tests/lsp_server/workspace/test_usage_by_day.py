@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,14 @@ def test_days_are_summed_over_all_servers(tmp_path: Path) -> None:
     UsageByDay(path).add(DAY, {"num_accepted": 3, "num_answered": 7})
     assert UsageByDay(path).since(DAY) == {"num_accepted": 3, "num_answered": 7}
     assert UsageByDay(path).since(DAY - timedelta(days=6)) == {"num_accepted": 5, "num_answered": 7}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_only_the_user_can_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "usage.sqlite3"
+    UsageByDay(file).add(DAY, {"num_keys": 1})
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_old_days_are_deleted(tmp_path: Path) -> None:
