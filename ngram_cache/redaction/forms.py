@@ -61,8 +61,8 @@ FORMS: dict[str, str] = {
     "bedrock": r"ABSK[A-Za-z0-9+/]{40,255}={0,2}",
     "openshift": r"(?<![A-Za-z0-9])sha256~[A-Za-z0-9_\-]{20,100}+",
     # PlanetScale, Duffel, Shippo, Sourcegraph, Hugging Face; Brevo, Frame.io, Heroku, Intra42.
-    "prefixed": r"(?<![A-Za-z0-9])(?:(?:pscale_(?:pw|tkn|oauth)|(?:duffel|shippo)_(?:test|live)|sgp(?:_local)?"
-    r"|api_org)_|(?:xkeysib|xsmtpsib|fio-u|HRKU|s-s4t2(?:ud|af))-)[A-Za-z0-9_=.\-]{16,255}+",
+    "prefixed": r"(?<![A-Za-z0-9])(?:(?:pscale_(?:pw|tkn|oauth)|(?:duffel|shippo)_(?:test|live)|sgp"
+    r"(?:_local)?|api_org)_|(?:xkeysib|xsmtpsib|fio-u|HRKU|s-s4t2(?:ud|af))-)[A-Za-z0-9_=.\-]{16,255}+",
     "age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,100}+",
 }  # fmt: skip
 KNOWN = re.compile("|".join(FORMS.values()))

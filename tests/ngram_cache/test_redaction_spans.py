@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ngram_cache.redaction import Span, secret_spans
+from ngram_cache.redaction import Span, blank_parts, blank_secrets, secret_spans
 from ngram_cache.redaction.rule import merged, restored, without
 
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"
@@ -66,3 +66,39 @@ def test_what_is_found_in_the_rest_of_a_text_is_found_in_the_text(
 )
 def test_where_secrets_stand(text: str, secrets: list[str]) -> None:
     assert [text[start:end] for start, end in secret_spans(text)] == secrets
+
+
+NOTE = "# a line that says nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "left"),
+    [
+        (("password = ", '"tulip"', "\n"), ["password = ", '""', "\n"]),
+        (('password = "tu', "lip", '"\n'), ['password = "', "", '"\n']),
+        (("x = ", "1", "\n"), ["x = ", "1", "\n"]),
+        (("AKIAIOSF", "ODNN7EXAMPLX"), ["", ""]),
+    ],
+)
+def test_a_part_of_a_text_is_redacted_by_what_the_others_show(
+    parts: tuple[str, ...], left: list[str]
+) -> None:
+    assert blank_parts(*parts) == left
+
+
+@pytest.mark.parametrize("is_above", [True, False])
+@pytest.mark.parametrize("num_lines", [0, 10, 3000])
+def test_a_secret_of_kubernetes_is_one_however_far_its_kind_stands(num_lines: int, *, is_above: bool) -> None:
+    data = "data:\n" + "".join(f"  value{number}: dHVsaXAx{number}\n" for number in range(200))
+    kind, notes = "kind: Secret\n", NOTE * num_lines
+    left = blank_secrets(f"{kind}{notes}{data}" if is_above else f"{data}{notes}{kind}")
+    assert "dHVsaXAx" not in left
+    assert left.count(NOTE) == num_lines
+
+
+def test_the_values_of_other_manifests_stay() -> None:
+    other = "kind: ConfigMap\ndata:\n  colour: yellow\n"
+    text = f"{other}---\nkind: Secret\ndata:\n  a: dHVsaXAx\n---\n{other}"
+    left = blank_secrets(text)
+    assert left.count("colour: yellow") == 2
+    assert "dHVsaXAx" not in left

@@ -59,6 +59,12 @@ def test_no_cursor_in_or_beside_a_secret_brings_it_out() -> None:
         ("x = 1\npass", f'word = "{PASSWORD}"\nfoo()\n', PASSWORD, True),
         ("env:\n- name: DB_PASSWORD\n", f"  value: {PASSWORD}\n", PASSWORD, True),
         (f"{MANIFEST}kind: ", "\n", "dHVsaXAx", True),
+        (
+            f"apiVersion: v1\ndata:\n{VALUES}{FILLER * 60}",
+            f"x: 1\n{FILLER * 400}kind: Secret\n",
+            "dHVsaXAx",
+            True,
+        ),
         (f"{MANIFEST}spec:\n" + "  key: x\n" * 5 + "  kind: ", "\n", "dHVsaXAx", True),
         ("x = 1\nAPI_KEY=", f"{KEY}\nfoo()\n", KEY[:7], False),
         (f"x = 1\nAPI_KEY={KEY[:12]}", f"{KEY[12:]}\nfoo()\n", KEY[:7], False),

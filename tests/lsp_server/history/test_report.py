@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lsp_server.history import block_typing
 from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
 from lsp_server.history.blocks import Block
 from lsp_server.history.charts import latency_histogram, share_bars
@@ -71,6 +73,25 @@ def test_examples_are_the_extremes_each_once() -> None:
         ("two", 4),
     ]
     assert [one.text for one in worst_misses(blocks)] == ["worse", "bad"]
+
+
+@pytest.mark.parametrize("num_chars", [0, 18])
+def test_a_commit_s_subject_shows_no_secret(num_chars: int) -> None:
+    commit = ReplayedCommit(Commit("c" * 40, (), 'Set password = "tulip"'), [typed(num_chars=num_chars)], 0)
+    assert "tulip" not in commit_line(commit)
+
+
+def test_a_suggestion_is_kept_without_a_secret_that_the_lines_above_name() -> None:
+    written = "kind: Secret\ndata:\n  a: dHVsaXAx\n"
+    at = written.index("dHVs")
+    typist = SimpleNamespace(
+        buffer=SimpleNamespace(left=written[:at]),
+        plan=SimpleNamespace(text=written, end=len(written)),
+        offset=at,
+    )
+    answer = SimpleNamespace(suggestion=SimpleNamespace(text="dHVsaXAx\n"), why={}, ms=1.0)
+    found = block_typing._seen(Block(COMMIT, "a.yaml", written, 0, len(written)), typist, answer, 1, 0)
+    assert "dHVsaXAx" not in f"{found.before}{found.text}{found.wanted}"
 
 
 def test_models_are_compared_on_blocks_that_both_typed_whole() -> None:

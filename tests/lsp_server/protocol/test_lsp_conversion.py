@@ -199,3 +199,13 @@ def test_a_piece_that_was_read_from_no_known_file_names_none(
     (shown,) = lsp_conversion.explanation(record, folder)["pieces"]
     assert (shown["file"], shown["line"]) == (None, None)
     assert shown["evidence"] == piece.evidence
+
+
+def test_why_shows_no_secret_that_the_text_around_the_cursor_names() -> None:
+    document = Document("file:///a", "python", 1, 'password = \n"""')
+    pieces = CompletionSegment('"tu', "ngram"), CompletionSegment('lip"', "model")
+    completion = Completion('"tulip"', 0, CompletionStats(), pieces)
+    record = CompletionRecord("1", document.snapshot(0, 11), completion, text='"tulip"')
+    told = lsp_conversion.explanation(record, None)
+    assert told["text"] == '""'
+    assert [piece["text"] for piece in told["pieces"]] == ['"', '"']

@@ -45,3 +45,8 @@ def test_the_last_suggestion_tells_what_it_took(num_forwards: int, tokens_per_pa
     assert (last["id"], last["text"], last["response_ms"]) == ("7", "x = 1", 12.346)
     assert (last["num_tokens"], last["num_written"], last["num_forwards"]) == (29, 10, num_forwards)
     assert last["tokens_per_pass"] == tokens_per_pass
+
+
+def test_the_last_suggestion_is_told_without_a_secret_that_the_text_before_names() -> None:
+    last = Answered("7", "    password = ", '"tulip"\nport = 1', 1.0, CompletionStats())
+    assert last.as_dict()["text"] == '""\nport = 1'
