@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lsprotocol import types
 
-from completion_engine.languages.identifiers import canonical_language
+from completion_engine.cutting.language_names import canonical_language
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.inline_completion import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from completion_engine.languages.identifiers import (
+from completion_engine.cutting.language_names import (
     ALIASES,
     ENDINGS,
     FILE_NAMES,

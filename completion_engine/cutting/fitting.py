@@ -1,0 +1,170 @@
+"""How much of a text fits the document, and how much of the rest of the line it replaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from completion_engine.cutting.lexer import CLOSING, Stack, scan
+from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.cutting.tree import SyntaxWindow
+
+_MAX_TRIMS = 24
+_MAX_LINES = 12
+_TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
+_CLOSING_HEAD = re.compile(r"(?:\s*[)\]}>\"'`;,:*_$/?%!#|-])+")
+_PROSE_MARKS = re.compile(r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$")
+_TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
+_TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
+
+
+class Fitting:
+    """Compares beginnings of a text at one cursor by what each would break."""
+
+    def __init__(self, around: CursorSurroundings, syntax: SyntaxWindow) -> None:
+        self._around, self._syntax = around, syntax
+        self._rest = around.rest
+        self._plain = self._balance("", 0)
+
+    def fitted(self, text: str) -> tuple[str, int]:
+        """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
+        base = self._syntax.num_errors("")
+        for shorter in self._beginnings(text):
+            num_replaced = min(self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size))
+            if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
+                continue
+            errors = self._syntax.num_errors(shorter, num_replaced) if base is not None else None
+            if errors is None or base is None or errors <= base:
+                return shorter, num_replaced
+        return "", 0
+
+    def _beginnings(self, text: str) -> Iterator[str]:
+        """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
+        text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
+        yield text
+        if "\n" in text:
+            end = len(text)
+            for _ in range(_MAX_LINES):
+                end = text.rfind("\n", 0, end)
+                if end < 0:
+                    break
+                if text[:end].strip():
+                    yield text[:end].rstrip()
+            text = text.partition("\n")[0]
+        ends = [found.end() for found in _TOKENS.finditer(text)][-_MAX_TRIMS:]
+        for end in reversed(ends[:-1]):
+            yield text[:end]
+
+    def _is_glued(self, text: str, num_replaced: int) -> bool:
+        rest = self._rest[num_replaced:]
+        return bool(text) and _is_word(text[-1]) and bool(rest) and _is_word(rest[0])
+
+    def _overlaps(self, text: str) -> list[int]:
+        """Lengths of the heads of the rest of the line that a text may replace."""
+        rest, stripped = self._rest, text.rstrip()
+        blanks = len(rest) - len(rest.lstrip())
+        sizes = {0}
+        if not rest.strip():
+            return [len(rest)]
+        for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
+            if stripped.endswith(rest[blanks:size].rstrip()) and rest[:size].strip():
+                is_word_cut = _is_word(rest[size - 1]) and _is_word(rest[size : size + 1] or " ")
+                is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
+                if not is_word_cut and not is_short_word:
+                    sizes.add(size)
+        head = _CLOSING_HEAD.match(rest)
+        if head:
+            sizes.update(size for size in range(blanks + 1, head.end() + 1) if rest[blanks] in text)
+        if max(sizes) >= len(rest.rstrip()):
+            sizes.add(len(rest))
+        return sorted(sizes)
+
+    def _balance(self, text: str, num_replaced: int) -> int:
+        """Return how many marks the document has open or closed too often, from the cursor's line on."""
+        around = self._around
+        joined = text + self._rest[num_replaced:]
+        if around.marks.is_prose:
+            return _loose(around.line_prefix + joined, _PROSE_MARKS)
+        start = len(around.before)
+        stack = list(around.stack)
+        cost = 0
+        string_end = start + len(joined)
+        source = around.before + joined + "\n"
+        for event in scan(around.language, source, stack, start):
+            if event.kind == "close" and event.entry is around.inside and around.inside:
+                string_end = event.start
+            if event.kind == "newline" and event.entry and not around.lasts(event.entry):
+                cost += event.entry.kind == "string"
+            if event.kind == "unmatched":
+                cost += 1 + _dropped(stack, source[event.start : event.end])
+        if around.inside and around.inside.start >= 0:
+            opened = max(around.inside.start, around.line_start)
+            cost += _loose(source[opened:string_end], _TEXT_MARKS)
+        return cost + self._mismatch(stack)
+
+    def _mismatch(self, stack: Stack) -> int:
+        """Return how badly the lines below close what is open at the end of the cursor's line."""
+        around = self._around
+        before = [entry for entry in around.stack if around.lasts(entry)]
+        after = [entry for entry in stack if around.lasts(entry)]
+        cost = _TEXT_CHANGED * (before != after)
+        for mark in around.needs:
+            if not _closes(stack, mark):
+                cost += 1
+        is_known = around.is_whole
+        own = [entry for entry in stack if is_known or entry.start >= around.line_start]
+        if not is_known:
+            lost = [entry for entry in around.stack if entry.start < around.line_start and entry not in stack]
+            needed = len(around.needs)
+            cost += max(0, len(lost) - needed)
+        return cost + len([entry for entry in own if entry.kind != "comment"])
+
+
+def _closes(stack: Stack, mark: str) -> bool:
+    """Close what a mark of a line below closes; brackets that it skips stay open."""
+    for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
+        entry = stack[depth]
+        is_bracket = entry.kind == "bracket" and CLOSING.get(mark) == entry.mark[-1]
+        is_element = entry.kind == "element" and mark.startswith(f"</{entry.mark}")
+        if is_bracket or is_element or (entry.kind in ("string", "comment") and entry.mark == mark):
+            stack.pop(depth)
+            return True
+    return False
+
+
+def _dropped(stack: Stack, mark: str) -> int:
+    """Drop what a bracket closes under others that are open, and return how many those are."""
+    for depth in range(len(stack) - 2, max(-1, len(stack) - 4), -1):
+        if stack[depth].kind == "bracket" and CLOSING.get(mark) == stack[depth].mark[-1]:
+            num = len(stack) - depth - 2
+            del stack[depth:]
+            return num
+    return 0
+
+
+def _loose(text: str, marks: re.Pattern[str]) -> int:
+    """Return the number of marks of a line of text that have no partner."""
+    opened: list[str] = []
+    cost = 0
+    for found in marks.finditer(text):
+        mark = found[0]
+        if mark.startswith("\\"):
+            continue
+        if mark in CLOSING:
+            if CLOSING[mark] in opened:
+                while opened.pop() != CLOSING[mark]:
+                    cost += 1
+            else:
+                cost += 1
+        elif mark in "([{":
+            opened.append(mark)
+        elif mark in opened:
+            while opened.pop() != mark:
+                cost += 1
+        else:
+            opened.append(mark)
+    return cost + len(opened)
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char in "_$"

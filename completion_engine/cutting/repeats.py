@@ -1,0 +1,156 @@
+"""Finds text that repeats the document after the cursor, or itself."""
+
+from __future__ import annotations
+
+import re
+
+from completion_engine.cutting.reasons import Stop
+from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.text_window import indent_width
+
+_WORD_CHAR = re.compile(r"[^\W_]")
+_MIN_TELLING = 3  # letters and digits of a line that tells its place
+_LONG = 20  # characters of a line that repeats another wherever it stands
+_HEAD_CHARS = 20
+_NUM_BELOW = 4
+_NUMBERS = re.compile(r"\d+")
+_SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
+_ONCE = re.compile(
+    r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
+    r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
+)
+_DATA = re.compile(r".{0,40},|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
+_SEPARATORS = ",;"
+
+
+def is_telling(line: str) -> bool:
+    """Return whether a second copy of a line is a repeat; false for lines such as `}`, `0,` or `end`."""
+    stripped = line.strip()
+    return len(stripped) >= 4 and len(_WORD_CHAR.findall(stripped)) >= _MIN_TELLING and not _ONCE.match(stripped)
+
+
+def same_line(line: str, other: str) -> bool:
+    """Return whether two lines are the same but for blanks and the separator at their end."""
+    return line.strip().rstrip(_SEPARATORS) == other.strip().rstrip(_SEPARATORS)
+
+
+def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bool:
+    """Return whether a written line is the next line of the document.
+
+    A long line is wherever it stands, others in the same column. Data such as `0,` may stand twice.
+    """
+    below = around.lines_below
+    if not below or around.rest.strip():
+        return False
+    line, following = lines[index], below[0]
+    if not line.strip() or not same_line(line, following):
+        return False
+    if is_telling(line) and len(line.strip()) >= _LONG:
+        return True
+    is_placed = indent_width(line) == indent_width(following)
+    if is_telling(line) or _ONCE.match(line.strip()):
+        return is_placed
+    return is_placed and not _DATA.fullmatch(line.strip()) and len(below) > 1 and (index > 0)
+
+
+def copy_start(around: CursorSurroundings, text: str) -> int:
+    """Return where a text begins to copy the document after the cursor; -1 if it does not.
+
+    Whole lines count where they are the next line, or three of them stand below in the same order. Within a
+    line, its end counts if it is the beginning of the text after the cursor.
+    """
+    lines = text.split("\n")
+    at, starts = 0, []
+    below = [line.rstrip() for line in around.lines_below[:_NUM_BELOW]]
+    for index, line in enumerate(lines[:-1]):
+        starts.append(at)
+        whole = (around.line_prefix if not index else "") + line
+        shown = [around.line_prefix + lines[0], *lines[1:]]
+        if repeats_next(around, shown, index):
+            return max(0, at - 1)
+        if index >= 1 and not around.rest.strip() and len(below) > 1:
+            pair = [shown[index - 1].rstrip(), whole.rstrip()]
+            if pair == below[:2] and whole.strip():
+                return max(0, starts[index - 1] - 1)
+        if index >= 2:
+            last = [one.rstrip() for one in shown[index - 2 : index + 1]]
+            spans = [below[start : start + 3] for start in range(len(below) - 2)]
+            if last in spans and sum(map(is_telling, last)) >= 2:
+                return max(0, starts[index - 2] - 1)
+        at += len(line) + 1
+    return _copied_head(around, text)
+
+
+def _copied_head(around: CursorSurroundings, text: str) -> int:
+    stripped = around.after_all.lstrip()
+    is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
+    first, _, others = stripped.partition("\n")
+    size = max(_HEAD_CHARS, min(len(first), 60)) if is_line else _HEAD_CHARS
+    head = stripped[:size]
+    if len(head) < _HEAD_CHARS or len(set(_WORD_CHAR.findall(head))) < 4:
+        return -1
+    start = text.find(head)
+    while start >= 0:
+        line = (around.line_prefix + text[:start]).rpartition("\n")[2]
+        if not (is_line and line.strip()):
+            return start
+        start = text.find(head, start + 1)
+    return -1
+
+
+def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
+    """Return the end of a text that repeats itself: after the first round."""
+    lines = text.split("\n")
+    whole = [around.line_prefix + lines[0], *lines[1:-1]] if len(lines) > 1 else []
+    kept = [(index, line.rstrip()) for index, line in enumerate(whole) if line.strip()]
+    ends = [0]
+    for line in lines:
+        ends.append(ends[-1] + len(line) + 1)
+    for last in range(2, len(kept) + 1):
+        for period in range(1, 5):
+            span = [line for _, line in kept[max(0, last - 3 * period) : last]]
+            if len(span) == 3 * period and span[period:] == span[:-period] and any(map(is_telling, span)):
+                return Stop("repeats-itself", ends[kept[last - 2 * period - 1][0] + 1] - 1)
+        masked = [_NUMBERS.sub("0", line) for _, line in kept[max(0, last - 5) : last]]
+        if len(masked) == 5 and len(set(masked)) == 1 and not _is_numbered(around, masked[0]):
+            return Stop("repeats-itself", ends[kept[last - 5][0] + 1] - 1)
+    return _circle(around, text)
+
+
+def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
+    near = [*around.lines_above[-40:], *around.lines_below[:40]]
+    alike = [_NUMBERS.sub("0", line.rstrip()) == masked for line in near]
+    return any(first and second for first, second in zip(alike, alike[1:], strict=False))
+
+
+def _circle(around: CursorSurroundings, text: str) -> Stop | None:
+    """Find text that has the same period five times, or three times a long one; rulers are no circles."""
+    for end in range(48, len(text) + 1, 8):
+        tail = text[end - 12 : end]
+        before = text.rfind(tail, 0, end - 1)
+        period = end - 12 - before
+        if before < 0 or not _WORD_CHAR.search(tail):
+            continue
+        rounds = 3 if period >= _LONG else 5
+        start = end - max(48, rounds * period)
+        if start >= 0 and text[start + period : end] == text[start : end - period]:
+            while start > 0 and text[start - 1] == text[start - 1 + period]:
+                start -= 1
+            if text[start : start + period] * 2 in around.before:
+                continue
+            cut = text.rfind("\n", 0, start + period)
+            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else start + period)
+    return None
+
+
+def chat_start(around: CursorSurroundings, text: str) -> int:
+    """Return where code ends with a fence or a control marker of a model, as in a chat; -1 elsewhere."""
+    found = _SPECIAL.search(text)
+    if found and found[0] not in around.before + around.after:
+        return found.start()
+    if "fences" in around.marks.traits or around.document_language in ("markdown", "asciidoc", "plaintext"):
+        if not around.is_part:
+            return -1
+    elif around.marks.is_prose or around.inside is not None or "```" in around.before + around.after:
+        return -1
+    return text.find("```")

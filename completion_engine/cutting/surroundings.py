@@ -1,0 +1,140 @@
+"""What stands around a cursor: its language, what is open there, and the lines that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from completion_engine.cutting.language_names import canonical_language
+from completion_engine.cutting.lexer import CLOSING, Event, Open, Stack, scan
+from completion_engine.cutting.marks import marks_of
+from completion_engine.cutting.parts import part_at
+from completion_engine.request import Surroundings
+from completion_engine.text_window import CursorContext, indent_width
+
+_MAX_PART_CHARS = 8_000
+
+
+class CursorSurroundings:
+    """The document around one cursor, cut to the part in the cursor's language. Found once per request.
+
+    Offsets of marks count from the beginning of `before`.
+    """
+
+    def __init__(self, cursor: CursorContext) -> None:
+        self.cursor = cursor
+        self.document_language = canonical_language(cursor.language) if cursor.language else ""
+        part = part_at(self.document_language, cursor.prefix[-20_000:])
+        self.language = part.language
+        self.marks = marks_of(part.language)
+        self.is_part = part.closes is not None
+        window = len(cursor.prefix[-20_000:]) - part.start if self.is_part else len(cursor.before)
+        self.before = cursor.before[-window:] if window < len(cursor.before) else cursor.before
+        if not window:
+            self.before = ""
+        self.after_all = cursor.after
+        self.after = cursor.after[: part.end(cursor.after)]
+        self.ends_below = self.is_part and len(self.after) < len(cursor.after)
+        self.line_prefix = cursor.line_prefix
+        self.rest = self.after.partition("\n")[0][: len(cursor.line_suffix)]
+        self.indent = indent_width(self.line_prefix)
+        self.is_blank_line = not self.line_prefix.strip()
+        self.line_start = max(0, len(self.before) - len(self.line_prefix))
+        self.stack = list(self._open_at_cursor())
+
+    def _open_at_cursor(self) -> Stack:
+        stack = list(_open_after(self.language, self.before[: self.line_start]))
+        above = [entry for entry in stack if entry.kind in ("string", "comment")]
+        # A mark above that nothing below closes opens nothing: the lexer misread it.
+        if above and not self._is_closed_below(stack[-1]):
+            stack.remove(above[-1])
+        for _ in scan(self.language, self.before, stack, self.line_start):
+            pass
+        return stack
+
+    def _is_closed_below(self, entry: Open) -> bool:
+        text = self.before[self.line_start :] + self.after
+        if not text.strip():
+            return True
+        probe = [entry]
+        return any(event.entry is entry and event.kind == "close" for event in scan(self.language, text, probe))
+
+    @property
+    def inside(self) -> Open | None:
+        """The string or comment around the cursor; None in code."""
+        top = self.stack[-1] if self.stack else None
+        return top if top and top.kind in ("string", "comment") else None
+
+    @property
+    def kind(self) -> Surroundings:
+        """The kind of text around the cursor. Code in a string is code."""
+        if self.inside is None:
+            return "code"
+        return "comment" if self.inside.kind == "comment" else "string"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cursor is in prose, or in a string or comment."""
+        return self.marks.is_prose or self.inside is not None
+
+    def lasts(self, entry: Open | None) -> bool:
+        """Whether a string or comment may run over line ends."""
+        if entry is None or entry.kind not in ("string", "comment"):
+            return False
+        return entry.mark in self.marks.long or entry.mark not in (*self.marks.comments, *self.marks.quotes)
+
+    @cached_property
+    def lines_below(self) -> list[str]:
+        """The non-blank lines below the cursor's in the document."""
+        return [line for line in self.after_all.split("\n")[1:] if line.strip()]
+
+    @cached_property
+    def lines_above(self) -> list[str]:
+        """The non-blank lines above the cursor's."""
+        lines = self.cursor.before.split("\n")[:-1]
+        return [line for line in lines if line.strip()]
+
+    def scan(self, text: str) -> tuple[list[Event], Stack]:
+        """Return the events of a text at the cursor, with offsets in `before + text`, and what it leaves open."""
+        stack = list(self.stack)
+        return list(scan(self.language, self.before + text, stack, len(self.before))), stack
+
+    @cached_property
+    def needs(self) -> list[str]:
+        """The marks that the lines below the cursor's close and do not open, in order."""
+        below = self.after[len(self.after.partition("\n")[0]) :]
+        stack = [entry for entry in self.stack if self.lasts(entry)]
+        found = scan(self.language, below, stack)
+        return [
+            below[event.start : event.end]
+            for event in found
+            if event.kind == "unmatched" or (event.kind == "close" and event.entry in self.stack)
+        ]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all of the document after the cursor is known."""
+        return len(self.after_all) == len(self.cursor.suffix)
+
+
+@lru_cache(maxsize=8)
+def _open_after(language: str, lines: str) -> tuple[Open, ...]:
+    """The marks that are open after whole lines; the same while a line is typed."""
+    stack: Stack = []
+    for event in scan(language, lines, stack):
+        if event.kind == "unmatched" and stack and lines[event.start] in CLOSING:
+            _drop_to(stack, CLOSING[lines[event.start]])
+    return tuple(stack)
+
+
+def _drop_to(stack: Stack, mark: str) -> None:
+    """Close a bracket that lies under others, which a line left open."""
+    for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
+        if stack[depth].kind == "bracket" and stack[depth].mark[-1] == mark:
+            del stack[depth:]
+            return
+
+
+def forget_texts() -> None:
+    """Drop the text of all documents from the caches, after one of them was closed."""
+    _open_after.cache_clear()
