@@ -62,7 +62,11 @@ class Cutter:
         if end := whole_end(self.around, text):
             return end
         ends = [found.end() for found in _WORD_END.finditer(text)]
-        return ends[-1] if ends else 0
+        end = ends[-1] if ends else 0
+        last = lines_of(self.around, text)[-1]
+        has_code = (text[last.start : last.code_end] + self.around.line_prefix * (not last.start)).strip()
+        is_comment = last.start <= last.code_end < end and has_code and not self.around.is_text
+        return len(text[: last.code_end].rstrip()) if is_comment else end
 
     def head(self, text: str, num_chars: int) -> int:
         """Return the same within the first `num_chars` characters, given the character after them."""

@@ -12,7 +12,10 @@ from completion_engine.cutting.tree import SyntaxWindow
 _MAX_TRIMS = 24
 _MAX_LINES = 12
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
-_CLOSING_HEAD = re.compile(r"(?:\s*[)\]}>\"'`;,:*_$/?%!#|-])+")
+_CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
+_SEPARATOR = re.compile(r"[ ]*[;,:]")
+_CELLS = ("|", "&", "\\\\")
+_SYMMETRIC = "*_~`$"
 _PROSE_MARKS = re.compile(r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$")
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
@@ -28,15 +31,47 @@ class Fitting:
 
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
+        if self._around.cursor.has_rest_of_line:
+            text = text[: self._slot_end(text)]
         base = self._syntax.num_errors("")
+        best, fewest = ("", 0), (base or 0) + 1
         for shorter in self._beginnings(text):
             num_replaced = min(self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size))
             if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
                 continue
             errors = self._syntax.num_errors(shorter, num_replaced) if base is not None else None
-            if errors is None or base is None or errors <= base:
-                return shorter, num_replaced
-        return "", 0
+            if not errors:
+                return (shorter, num_replaced) if errors == 0 or not best[0] else best
+            if errors < fewest:
+                best, fewest = (shorter, num_replaced), errors
+        return best
+
+    def _slot_end(self, text: str) -> int:
+        """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
+        around, rest = self._around, self._rest
+        ends = [len(text)]
+        if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
+            ends.append(found.start())
+        if around.stack and self._closing_in(rest) >= 0 and (end := self._closing_in(text)) >= 0:
+            ends.append(end)
+        head = rest.lstrip()[:1]
+        if head in CLOSING:
+            ends.append(_raw_closing(text, head))
+        elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
+            cell = next(mark for mark in _CELLS if rest.lstrip().startswith(mark))
+            ends.append(text.find(cell))
+        elif head in ("\"", "'") or (head in _SYMMETRIC and around.marks.is_prose):
+            is_open = around.line_prefix.count(head) % 2 == 1
+            ends.append(text.find(head) if is_open else -1)
+        return min(end for end in ends if end >= 0)
+
+    def _closing_in(self, text: str) -> int:
+        """Return where a text closes the innermost of what is open at the cursor; -1 if it does not."""
+        around = self._around
+        inner, stack = around.stack[-1], list(around.stack)
+        events = scan(around.language, around.before + text, stack, len(around.before))
+        found = (event.start for event in events if event.kind == "close" and event.entry is inner)
+        return next(found, len(around.before) - 1) - len(around.before)
 
     def _beginnings(self, text: str) -> Iterator[str]:
         """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
@@ -72,9 +107,12 @@ class Fitting:
                 is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
                 if not is_word_cut and not is_short_word:
                     sizes.add(size)
-        head = _CLOSING_HEAD.match(rest)
-        if head:
-            sizes.update(size for size in range(blanks + 1, head.end() + 1) if rest[blanks] in text)
+        at = 0
+        while found := _CLOSING_HEAD.match(rest, at) or (at and _SEPARATOR.match(rest, at)):
+            at = found.end()
+            if found[0].strip() not in text:
+                break
+            sizes.add(at)
         if max(sizes) >= len(rest.rstrip()):
             sizes.add(len(rest))
         return sorted(sizes)
@@ -140,6 +178,16 @@ def _dropped(stack: Stack, mark: str) -> int:
             del stack[depth:]
             return num
     return 0
+
+
+def _raw_closing(text: str, mark: str) -> int:
+    """Return where a bracket closes more than the text has opened; -1 if none does."""
+    depth = 0
+    for at, char in enumerate(text):
+        depth += (char == CLOSING[mark]) - (char == mark)
+        if depth < 0:
+            return at
+    return -1
 
 
 def _loose(text: str, marks: re.Pattern[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from completion_engine.cutting.reasons import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
@@ -12,6 +13,8 @@ _WORD_CHAR = re.compile(r"[^\W_]")
 _MIN_TELLING = 3  # letters and digits of a line that tells its place
 _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS = 20
+_MIN_REST = 12
+_CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
 _NUM_BELOW = 4
 _NUMBERS = re.compile(r"\d+")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
@@ -50,7 +53,14 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     is_placed = indent_width(line) == indent_width(following)
     if is_telling(line) or _ONCE.match(line.strip()):
         return is_placed
-    return is_placed and not _DATA.fullmatch(line.strip()) and len(below) > 1 and (index > 0)
+    is_ruler = index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line)
+    return is_placed and not is_ruler and not _DATA.fullmatch(line.strip()) and not _has_repeats(around)
+
+
+def _has_repeats(around: CursorSurroundings) -> bool:
+    """Return whether the document near the cursor has the same line twice in a row."""
+    sides = ([line.rstrip() for line in lines] for lines in (around.lines_above, around.lines_below))
+    return any(first == second for lines in sides for first, second in pairwise(lines))
 
 
 def copy_start(around: CursorSurroundings, text: str) -> int:
@@ -87,7 +97,14 @@ def _copied_head(around: CursorSurroundings, text: str) -> int:
     first, _, others = stripped.partition("\n")
     size = max(_HEAD_CHARS, min(len(first), 60)) if is_line else _HEAD_CHARS
     head = stripped[:size]
-    if len(head) < _HEAD_CHARS or len(set(_WORD_CHAR.findall(head))) < 4:
+    if (at := _find_head(around, text, head, is_line=is_line)) >= 0:
+        return at
+    rest = "" if is_line else around.rest.strip(_CLOSING_CHARS)[:_HEAD_CHARS]
+    return _find_head(around, text, rest, is_line=False) if len(rest) >= _MIN_REST else -1
+
+
+def _find_head(around: CursorSurroundings, text: str, head: str, *, is_line: bool) -> int:
+    if len(head) < (_HEAD_CHARS if is_line else _MIN_REST) or len(set(_WORD_CHAR.findall(head))) < 4:
         return -1
     start = text.find(head)
     while start >= 0:

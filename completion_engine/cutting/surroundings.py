@@ -27,7 +27,7 @@ class CursorSurroundings:
         part = part_at(self.document_language, cursor.prefix[-20_000:])
         self.language = part.language
         self.marks = marks_of(part.language)
-        self.is_part = part.closes is not None
+        self.is_part, self.closes = part.closes is not None, part.closes
         window = len(cursor.prefix[-20_000:]) - part.start if self.is_part else len(cursor.before)
         self.before = cursor.before[-window:] if window < len(cursor.before) else cursor.before
         if not window:
@@ -36,7 +36,7 @@ class CursorSurroundings:
         self.after = cursor.after[: part.end(cursor.after)]
         self.ends_below = self.is_part and len(self.after) < len(cursor.after)
         self.line_prefix = cursor.line_prefix
-        self.rest = self.after.partition("\n")[0][: len(cursor.line_suffix)]
+        self.rest = cursor.line_suffix
         self.indent = indent_width(self.line_prefix)
         self.is_blank_line = not self.line_prefix.strip()
         self.line_start = max(0, len(self.before) - len(self.line_prefix))
