@@ -54,7 +54,7 @@ class Cutter:
         if (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
-            found.append(Stop("repeats-document", at if text[:at].strip(_PUNCTUATION) else 0))
+            found.append(Stop("repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def boundary(self, text: str) -> int:

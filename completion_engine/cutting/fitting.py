@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion_engine.cutting.lexer import CLOSING, Stack, scan
+from completion_engine.cutting.lexer import CLOSING, Open, Stack, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
+from completion_engine.text_window import indent_width
 
 _MAX_TRIMS = 24
 _MAX_LINES = 12
+_CLOSERS = re.compile(r"[\w\"'](?=\s*[)\]}])|[)\]}\"']")
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
@@ -34,17 +36,27 @@ class Fitting:
         if self._around.cursor.has_rest_of_line:
             text = text[: self._slot_end(text)]
         base = self._syntax.num_errors("")
+        has_rest = self._around.cursor.has_rest_of_line
+        fits = list[tuple[str, int]]()  # those that are balanced
         best, fewest = ("", 0), (base or 0) + 1
         for shorter in self._beginnings(text):
             num_replaced = min(self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size))
             if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
                 continue
+            fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced) if base is not None else None
-            if not errors:
-                return (shorter, num_replaced) if errors == 0 or not best[0] else best
+            if not errors or (base and not has_rest):
+                return fits[-1] if errors == 0 or not best[0] else best
             if errors < fewest:
-                best, fewest = (shorter, num_replaced), errors
-        return best
+                best, fewest = fits[-1], errors
+        if best[0] or has_rest:
+            return best
+        return fits[0] if fits else self._least_broken(text)
+
+    def _least_broken(self, text: str) -> tuple[str, int]:
+        """Return the beginning that leaves the least open, where all leave something open."""
+        ends = [(shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size))) for shorter in self._beginnings(text)]
+        return min(ends, key=lambda one: self._balance(*one))
 
     def _slot_end(self, text: str) -> int:
         """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
@@ -77,18 +89,18 @@ class Fitting:
         """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
         text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
         yield text
-        if "\n" in text:
-            end = len(text)
-            for _ in range(_MAX_LINES):
-                end = text.rfind("\n", 0, end)
-                if end < 0:
-                    break
-                if text[:end].strip():
-                    yield text[:end].rstrip()
-            text = text.partition("\n")[0]
-        ends = [found.end() for found in _TOKENS.finditer(text)][-_MAX_TRIMS:]
-        for end in reversed(ends[:-1]):
-            yield text[:end]
+        end = len(text)
+        for _ in range(_MAX_LINES):
+            end = text.rfind("\n", 0, end)
+            if end < 0:
+                break
+            if text[:end].strip():
+                yield text[:end].rstrip()
+        line = text.partition("\n")[0]
+        marks = _TOKENS if self._rest.strip() else _CLOSERS
+        for found in reversed(list(marks.finditer(line))[-_MAX_TRIMS:]):
+            if found.end() < len(line):
+                yield line[: found.end()]
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
         rest = self._rest[num_replaced:]
@@ -138,36 +150,37 @@ class Fitting:
         if around.inside and around.inside.start >= 0:
             opened = max(around.inside.start, around.line_start)
             cost += _loose(source[opened:string_end], _TEXT_MARKS)
-        return cost + self._mismatch(stack)
+        return cost + self._mismatch(stack, source)
 
-    def _mismatch(self, stack: Stack) -> int:
+    def _mismatch(self, stack: Stack, source: str) -> int:
         """Return how badly the lines below close what is open at the end of the cursor's line."""
         around = self._around
-        before = [entry for entry in around.stack if around.lasts(entry)]
-        after = [entry for entry in stack if around.lasts(entry)]
-        cost = _TEXT_CHANGED * (before != after)
-        for mark in around.needs:
-            if not _closes(stack, mark):
-                cost += 1
-        is_known = around.is_whole
-        own = [entry for entry in stack if is_known or entry.start >= around.line_start]
-        if not is_known:
-            lost = [entry for entry in around.stack if entry.start < around.line_start and entry not in stack]
-            needed = len(around.needs)
-            cost += max(0, len(lost) - needed)
-        return cost + len([entry for entry in own if entry.kind != "comment"])
+        cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
+        own = len(around.before)
+        for mark, width in around.needs:
+            entry = _close_below(stack, mark)
+            is_misplaced = entry is not None and entry.start >= own and width not in (-1, _width_of(source, entry))
+            cost += entry is None or is_misplaced
+        if around.is_whole:
+            return cost + sum(entry.kind != "comment" for entry in stack)
+        left = [entry for entry in stack if entry.start >= around.line_start and entry.kind != "comment"]
+        lost = [entry for entry in around.stack if entry.start < around.line_start and entry not in stack]
+        return cost + len(left) + max(0, len(lost) - len(around.needs))
 
 
-def _closes(stack: Stack, mark: str) -> bool:
-    """Close what a mark of a line below closes; brackets that it skips stay open."""
+def _width_of(source: str, entry: Open) -> int:
+    return indent_width(source[source.rfind("\n", 0, entry.start) + 1 : entry.start])
+
+
+def _close_below(stack: Stack, mark: str) -> Open | None:
+    """Close and return what a mark of a line below closes; brackets that it skips stay open."""
     for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
         entry = stack[depth]
         is_bracket = entry.kind == "bracket" and CLOSING.get(mark) == entry.mark[-1]
-        is_element = entry.kind == "element" and mark.startswith(f"</{entry.mark}")
-        if is_bracket or is_element or (entry.kind in ("string", "comment") and entry.mark == mark):
-            stack.pop(depth)
-            return True
-    return False
+        is_element = entry.kind == "element" and mark.lower().startswith(f"</{entry.mark}")
+        if is_bracket or is_element or entry.kind in ("string", "comment"):
+            return stack.pop(depth)
+    return None
 
 
 def _dropped(stack: Stack, mark: str) -> int:

@@ -24,6 +24,7 @@ _REGEX = (
 )
 _TEMPLATES = (("<!--", "-->"), ("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("<?", "?>"))
 _TAG_END = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?P<empty>/>)|(?P<end>>)|(?P<newline>\n)|\{\{.*?\}\}")
+_TAG_NAME = re.compile(r"[A-Za-z!][\w:.-]*")
 _HASH = r"(?<![^\s;,()\]}])#"
 _LINE_START = frozenset({'"', "*", "rem", "::"})
 
@@ -97,6 +98,11 @@ def _text(language: str, mark: str) -> re.Pattern[str]:
         hole = f"|(?P<hole>{holes})" if holes and (mark != "'" or "{" in marks.holes) else ""
         return re.compile(rf"(?P<newline>\n)|(?P<skip>\\[^\n]|\{{\{{)|(?P<end>{re.escape(mark)}){hole}")
     return re.compile(r"(?P<newline>\n)")
+
+
+def end_mark(language: str, mark: str) -> str:
+    """Return the mark that ends what another one begins."""
+    return {**dict(_TEMPLATES), **dict(marks_of(language).blocks)}.get(mark, mark)
 
 
 def scan(language: str, text: str, stack: Stack, at: int = 0) -> Iterator[Event]:
@@ -192,6 +198,8 @@ def _tag_end(text: str, at: int, stack: Stack) -> tuple[int, Event | None]:
     if found.lastgroup == "newline":
         return end, Event("newline", start, end)
     tag = stack.pop()
-    if found.lastgroup == "end" and tag.mark[1:] not in _VOID:
-        return end, _push(stack, Open(tag.mark[1:], tag.start, "element"), end)
+    named = _TAG_NAME.match(text, tag.start + 1) if tag.start >= 0 else None
+    name = (named[0] if named else tag.mark[1:]).lower()
+    if found.lastgroup == "end" and name not in _VOID:
+        return end, _push(stack, Open(name, tag.start, "element"), end)
     return end, Event("close", start, end, tag)

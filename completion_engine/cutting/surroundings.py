@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from completion_engine.cutting.language_names import canonical_language
-from completion_engine.cutting.lexer import CLOSING, Event, Open, Stack, scan
+from completion_engine.cutting.lexer import CLOSING, Event, Open, Stack, end_mark, scan
 from completion_engine.cutting.marks import marks_of
 from completion_engine.cutting.parts import part_at
 from completion_engine.request import Surroundings
@@ -46,18 +46,26 @@ class CursorSurroundings:
         stack = list(_open_after(self.language, self.before[: self.line_start]))
         above = [entry for entry in stack if entry.kind in ("string", "comment")]
         # A mark above that nothing below closes opens nothing: the lexer misread it.
-        if above and not self._is_closed_below(stack[-1]):
-            stack.remove(above[-1])
+        if above and above[-1] is stack[-1] and above[-1].mark in self.marks.quotes:
+            del stack[len(stack) - (not self.is_closed_below(above[-1])) :]
         for _ in scan(self.language, self.before, stack, self.line_start):
             pass
         return stack
 
-    def _is_closed_below(self, entry: Open) -> bool:
+    def is_closed_below(self, entry: Open) -> bool:
+        """Return whether the document closes a string or comment that may run over line ends.
+
+        It does not if another one begins before its end, or if all that follows would stand in strings.
+        """
         text = self.before[self.line_start :] + self.after
-        if not text.strip():
-            return True
-        probe = [entry]
-        return any(event.entry is entry and event.kind == "close" for event in scan(self.language, text, probe))
+        if not self.after.strip():
+            return entry.mark in self.marks.quotes
+        if entry.mark in self.marks.quotes:
+            probe = [entry]
+            is_closed = any(event.kind == "close" for event in scan(self.language, text, probe))
+            return is_closed and not any(self.lasts(left) for left in probe)
+        opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
+        return 0 <= closes and (opens < 0 or closes < opens)
 
     @property
     def inside(self) -> Open | None:
@@ -100,13 +108,25 @@ class CursorSurroundings:
         return list(scan(self.language, self.before + text, stack, len(self.before))), stack
 
     @cached_property
-    def needs(self) -> list[str]:
-        """The marks that the lines below the cursor's close and do not open, in order."""
+    def lasting(self) -> list[Open]:
+        """The strings and comments around the cursor that the document closes on a later line."""
+        rest = self.after.partition("\n")[0]
+        open_below = [entry for entry in self.stack if self.lasts(entry) and self.is_closed_below(entry)]
+        stack = list(self.stack)
+        for _ in scan(self.language, self.before + rest, stack, len(self.before)):
+            pass
+        return [entry for entry in open_below if entry in stack]
+
+    @cached_property
+    def needs(self) -> list[tuple[str, int]]:
+        """The marks that the lines below the cursor's close and do not open, in order.
+
+        Each with the indentation of its line, or -1 if it is not the first on it.
+        """
         below = self.after[len(self.after.partition("\n")[0]) :]
-        stack = [entry for entry in self.stack if self.lasts(entry)]
-        found = scan(self.language, below, stack)
+        found = scan(self.language, below, list(self.lasting))
         return [
-            below[event.start : event.end]
+            (below[event.start : event.end], _width_at(below, event.start))
             for event in found
             if event.kind == "unmatched" or (event.kind == "close" and event.entry in self.stack)
         ]
@@ -115,6 +135,11 @@ class CursorSurroundings:
     def is_whole(self) -> bool:
         """Whether all of the document after the cursor is known."""
         return len(self.after_all) == len(self.cursor.suffix)
+
+
+def _width_at(text: str, at: int) -> int:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return -1 if line.strip() else indent_width(line)
 
 
 @lru_cache(maxsize=8)

@@ -47,9 +47,9 @@ class SyntaxWindow:
         return Begun(tree, len(self._before)) if tree else None
 
     def num_errors(self, text: str, num_replaced: int = 0) -> int | None:
-        """Return the number of errors from the cursor's line on, if a text replaces characters after the cursor.
+        """Return the number of errors from the cursor's line to the next line of code after a text.
 
-        None if it is unknown.
+        The text replaces `num_replaced` characters after the cursor. None if the number is unknown.
         """
         key = text, num_replaced
         if key not in self._found:
@@ -62,8 +62,11 @@ class SyntaxWindow:
         after = self._after[num_replaced : num_replaced + _MAX_AFTER_CHARS]
         if len(after) == _MAX_AFTER_CHARS:
             after = after[: after.rfind("\n") + 1]
-        tree = self._within_time(self._before + (text + after).encode("utf-8", "replace"), self._base)
-        return _errors_from(tree, self._before.rfind(b"\n") + 1) if tree else None
+        source = self._before + (text + after).encode("utf-8", "replace")
+        tree = self._within_time(source, self._base)
+        blanks = after[: len(after) - len(after.lstrip())]
+        end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
+        return _num_within(tree, self._before.rfind(b"\n") + 1, end if end >= 0 else len(source)) if tree else None
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
@@ -74,11 +77,11 @@ class SyntaxWindow:
         return tree
 
 
-def _errors_from(tree: Tree, start: int) -> int:
+def _num_within(tree: Tree, start: int, end: int) -> int:
     waiting, num_errors = [tree.root_node], 0
     while waiting:
         node = waiting.pop()
-        if node.end_byte >= start:
+        if node.end_byte >= start and node.start_byte <= end:
             num_errors += node.is_error or node.is_missing or node.type in _MISPLACED
             if node.has_error or node.type in ("document", "element", "fragment"):
                 waiting += node.children

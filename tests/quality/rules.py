@@ -62,10 +62,12 @@ def heads(rules: Cutter, sample: Sample) -> list[str]:
 
 def before_open(rules: Cutter, text: str) -> str:
     """The text up to the first bracket or string that it leaves open, blocks that it begins left alone."""
-    for entry in rules.read(text).stack:
-        begins_block = entry.mark == "{" and not text[entry.start + 1 :].strip()
-        if entry.start >= 0 and not begins_block and not entry.is_comment:
-            return text[: entry.start].rstrip()
+    num_before = len(rules.around.before)
+    for entry in rules.around.scan(text)[1]:
+        start = entry.start - num_before
+        begins_block = entry.mark == "{" and not text[start + 1 :].strip()
+        if start >= 0 and not begins_block and entry.kind != "comment":
+            return text[:start].rstrip()
     return text
 
 
