@@ -18,7 +18,7 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
-_WORD_END = re.compile(r"\d[\w.]*(?=[^\w.])|[^\W\d][\w$]*(?=[^\w$])|[)\]}\"'`](?=.)|[;,](?=\n)", re.DOTALL)
+_WORD_END = re.compile(r"\d[\w.]*(?=[^\w.])|[^\W\d][\w$]*(?=[^\w$])|[)\]}\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion_engine.cutting.lexer import CLOSING, Open, Stack, scan
+from completion_engine.cutting.lexer import CLOSING, Stack, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
-from completion_engine.text_window import indent_width
 
 _MAX_TRIMS = 24
 _MAX_LINES = 12
-_CLOSERS = re.compile(r"[\w\"'](?=\s*[)\]}])|[)\]}\"']")
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
@@ -97,10 +95,17 @@ class Fitting:
             if text[:end].strip():
                 yield text[:end].rstrip()
         line = text.partition("\n")[0]
-        marks = _TOKENS if self._rest.strip() else _CLOSERS
-        for found in reversed(list(marks.finditer(line))[-_MAX_TRIMS:]):
-            if found.end() < len(line):
-                yield line[: found.end()]
+        if self._rest.strip():
+            ends = [found.end() for found in _TOKENS.finditer(line)]
+        else:
+            events, _ = self._around.scan(line)
+            start = len(self._around.before)
+            ends = [
+                event.start - start
+                for event in events
+                if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < start)
+            ]
+        yield from (line[:end].rstrip() for end in reversed(ends[-_MAX_TRIMS:]) if end < len(line))
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
         rest = self._rest[num_replaced:]
@@ -135,9 +140,7 @@ class Fitting:
         joined = text + self._rest[num_replaced:]
         if around.marks.is_prose:
             return _loose(around.line_prefix + joined, _PROSE_MARKS)
-        start = len(around.before)
-        stack = list(around.stack)
-        cost = 0
+        start, stack, cost = len(around.before), list(around.stack), 0
         string_end = start + len(joined)
         source = around.before + joined + "\n"
         for event in scan(around.language, source, stack, start):
@@ -147,40 +150,17 @@ class Fitting:
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
                 cost += 1 + _dropped(stack, source[event.start : event.end])
-        if around.inside and around.inside.start >= 0:
-            opened = max(around.inside.start, around.line_start)
-            cost += _loose(source[opened:string_end], _TEXT_MARKS)
-        return cost + self._mismatch(stack, source)
+        if around.inside:
+            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
+        return cost + self._num_unlike_below(stack, source)
 
-    def _mismatch(self, stack: Stack, source: str) -> int:
-        """Return how badly the lines below close what is open at the end of the cursor's line."""
+    def _num_unlike_below(self, stack: Stack, source: str) -> int:
+        """Return how many marks the lines below close without need, or leave open."""
         around = self._around
         cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
-        own = len(around.before)
-        for mark, width in around.needs:
-            entry = _close_below(stack, mark)
-            is_misplaced = entry is not None and entry.start >= own and width not in (-1, _width_of(source, entry))
-            cost += entry is None or is_misplaced
-        if around.is_whole:
-            return cost + sum(entry.kind != "comment" for entry in stack)
-        left = [entry for entry in stack if entry.start >= around.line_start and entry.kind != "comment"]
-        lost = [entry for entry in around.stack if entry.start < around.line_start and entry not in stack]
-        return cost + len(left) + max(0, len(lost) - len(around.needs))
-
-
-def _width_of(source: str, entry: Open) -> int:
-    return indent_width(source[source.rfind("\n", 0, entry.start) + 1 : entry.start])
-
-
-def _close_below(stack: Stack, mark: str) -> Open | None:
-    """Close and return what a mark of a line below closes; brackets that it skips stay open."""
-    for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
-        entry = stack[depth]
-        is_bracket = entry.kind == "bracket" and CLOSING.get(mark) == entry.mark[-1]
-        is_element = entry.kind == "element" and mark.lower().startswith(f"</{entry.mark}")
-        if is_bracket or is_element or entry.kind in ("string", "comment"):
-            return stack.pop(depth)
-    return None
+        unclosed, waiting, spare = around.below(stack, source)
+        cost += sum(entry not in stack for entry in around.outer)
+        return cost + len(spare) + len(unclosed) + sum(entry not in around.outer for entry in waiting)
 
 
 def _dropped(stack: Stack, mark: str) -> int:

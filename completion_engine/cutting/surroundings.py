@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from completion_engine.cutting.language_names import canonical_language
 from completion_engine.cutting.lexer import CLOSING, Event, Open, Stack, end_mark, scan
@@ -13,6 +14,27 @@ from completion_engine.request import Surroundings
 from completion_engine.text_window import CursorContext, indent_width
 
 _MAX_PART_CHARS = 8_000
+
+
+class Need(NamedTuple):
+    """A mark of the lines below that closes something before them.
+
+    `width` is the indentation of its line, or -1 if it is not the first on it.
+    """
+
+    mark: str
+    width: int
+
+
+class Below(NamedTuple):
+    """What the lines below the cursor's leave open: what they close around it, or have not reached.
+
+    `spare` are the marks that close nothing before them.
+    """
+
+    unclosed: list[Open]
+    waiting: list[Open]
+    spare: list[Need]
 
 
 class CursorSurroundings:
@@ -55,15 +77,16 @@ class CursorSurroundings:
     def is_closed_below(self, entry: Open) -> bool:
         """Return whether the document closes a string or comment that may run over line ends.
 
-        It does not if another one begins before its end, or if all that follows would stand in strings.
+        It does not if another one begins before its end, or if the code that follows would be in strings.
         """
         text = self.before[self.line_start :] + self.after
         if not self.after.strip():
             return entry.mark in self.marks.quotes
         if entry.mark in self.marks.quotes:
-            probe = [entry]
-            is_closed = any(event.kind == "close" for event in scan(self.language, text, probe))
-            return is_closed and not any(self.lasts(left) for left in probe)
+            opens = re.search(rf"(?<=[\s(\[{{,=:]){re.escape(entry.mark)}(?=\w)", text)
+            if opens and opens.start() == text.find(entry.mark):
+                return False
+            return self._num_stray(text, [entry]) < self._num_stray(text, [])
         opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
         return 0 <= closes and (opens < 0 or closes < opens)
 
@@ -107,6 +130,11 @@ class CursorSurroundings:
         stack = list(self.stack)
         return list(scan(self.language, self.before + text, stack, len(self.before))), stack
 
+    def _num_stray(self, text: str, stack: Stack) -> int:
+        """Return how many marks of a text would have no partner after what is open before it."""
+        num_unmatched = sum(event.kind == "unmatched" for event in scan(self.language, text, stack))
+        return num_unmatched + 2 * sum(self.lasts(entry) for entry in stack)
+
     @cached_property
     def lasting(self) -> list[Open]:
         """The strings and comments around the cursor that the document closes on a later line."""
@@ -118,23 +146,63 @@ class CursorSurroundings:
         return [entry for entry in open_below if entry in stack]
 
     @cached_property
-    def needs(self) -> list[tuple[str, int]]:
-        """The marks that the lines below the cursor's close and do not open, in order.
-
-        Each with the indentation of its line, or -1 if it is not the first on it.
-        """
+    def needs(self) -> list[Need]:
+        """The marks that the lines below the cursor's close and do not open, in order."""
         below = self.after[len(self.after.partition("\n")[0]) :]
-        found = scan(self.language, below, list(self.lasting))
         return [
-            (below[event.start : event.end], _width_at(below, event.start))
-            for event in found
-            if event.kind == "unmatched" or (event.kind == "close" and event.entry in self.stack)
+            Need(below[event.start : event.end], _width_at(below, event.start))
+            for event in scan(self.language, below, list(self.lasting))
+            if event.kind == "unmatched"
         ]
+
+    def below(self, stack: Stack, source: str) -> Below:
+        """Return how the lines below close what is open at the end of a text."""
+        waiting = [entry for entry in stack if entry.kind in ("bracket", "element")]
+        spare: list[Need] = []
+        unclosed: list[Open] = []
+        for need in self.needs:
+            at = next((at for at in range(len(waiting) - 1, -1, -1) if closes(need, waiting[at], source)), -1)
+            if at < 0:
+                spare.append(need)
+                continue
+            unclosed += waiting[at + 1 :]
+            del waiting[at:]
+        return Below(unclosed, waiting, spare)
+
+    @cached_property
+    def outer(self) -> list[Open]:
+        """The blocks around the cursor that lines after the known ones may close."""
+        if self.is_whole:
+            return []
+        rest = self.after.partition("\n")[0]
+        stack, source = list(self.stack), self.before + rest
+        for _ in scan(self.language, source, stack, len(self.before)):
+            pass
+        waiting = [entry for entry in self.below(stack, source).waiting if entry.start < self.line_start]
+        return [entry for entry in waiting if entry.mark[-1] not in "([" and not self._is_left(entry, source)]
+
+    def _is_left(self, entry: Open, source: str) -> bool:
+        """Return whether the next line is outside of what is open, so that nothing below closes it."""
+        following = self.lines_below[0] if self.lines_below else ""
+        is_outside = indent_width(following) <= width_of(source, entry)
+        return is_outside and following.lstrip()[:1] not in CLOSING and bool(following)
 
     @cached_property
     def is_whole(self) -> bool:
         """Whether all of the document after the cursor is known."""
         return len(self.after_all) == len(self.cursor.suffix)
+
+
+def closes(need: Need, entry: Open, source: str) -> bool:
+    """Return whether a mark below closes a bracket or element, whose line is indented alike."""
+    is_bracket = entry.kind == "bracket" and CLOSING.get(need.mark) == entry.mark[-1]
+    is_element = entry.kind == "element" and need.mark.lower().startswith(f"</{entry.mark}")
+    return (is_bracket or is_element) and need.width in (-1, width_of(source, entry))
+
+
+def width_of(source: str, entry: Open) -> int:
+    """Return the indentation of the line that opens something."""
+    return indent_width(source[source.rfind("\n", 0, entry.start) + 1 : entry.start])
 
 
 def _width_at(text: str, at: int) -> int:
