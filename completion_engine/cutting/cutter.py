@@ -10,15 +10,15 @@ from typing import Literal
 from completion_engine.cutting import cleaning
 from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
-from completion_engine.cutting.lines import lines_of
+from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
 from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop
-from completion_engine.cutting.stopping import end_of, mode_of, whole_end
+from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
-_WORD_END = re.compile(r"\d[\w.]*(?=[^\w.])|[^\W\d][\w$]*(?=[^\w$])|[)\]}\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
+_WORD_END = re.compile(r"\d[\w.]*(?=[^\w.])|[^\W\d][\w$]*(?=[^\w$])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -94,7 +94,7 @@ class Cutter:
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
         text, num_replaced = self._fitting.fitted(text)
-        if not text.strip():
+        if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
             text = text.rstrip()
@@ -118,6 +118,16 @@ class Cutter:
             if text == before:
                 break
         return text, rule
+
+    def _leaves_body(self, text: str, num_replaced: int) -> bool:
+        """Return whether the cursor's line would be complete, although its body stands below."""
+        around = self.around
+        if "\n" in text or around.is_text or around.is_blank_line or around.rest[num_replaced:].strip():
+            return False
+        lines = lines_of(around, text)
+        code = code_of(around, text, lines, 0)
+        is_open = lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
+        return has_body_below(around) and not (is_open or opens_block(code) or goes_on(code))
 
     def _repeats_line_above(self, text: str) -> bool:
         above = self.around.lines_above[-1] if self.around.lines_above else ""

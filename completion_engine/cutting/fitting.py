@@ -15,6 +15,7 @@ _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _CELLS = ("|", "&", "\\\\")
+_PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
 _PROSE_MARKS = re.compile(r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$")
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
@@ -43,7 +44,7 @@ class Fitting:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced) if base is not None else None
-            if not errors or (base and not has_rest):
+            if not errors or (base and not self._rest.strip()):
                 return fits[-1] if errors == 0 or not best[0] else best
             if errors < fewest:
                 best, fewest = fits[-1], errors
@@ -68,11 +69,14 @@ class Fitting:
         if head in CLOSING:
             ends.append(_raw_closing(text, head))
         elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
-            cell = next(mark for mark in _CELLS if rest.lstrip().startswith(mark))
-            ends.append(text.find(cell))
-        elif head in ("\"", "'") or (head in _SYMMETRIC and around.marks.is_prose):
-            is_open = around.line_prefix.count(head) % 2 == 1
-            ends.append(text.find(head) if is_open else -1)
+            cell = _PIPE if head == "|" else _TEX_CELL
+            ends.append(found.start() if (found := cell.search(text)) else -1)
+        elif head in ("\"", "'"):
+            ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
+        elif head in _SYMMETRIC and around.marks.is_prose:
+            is_open = any(mark.startswith(head) for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(head)}(?!\w)", text) if is_open and head else None
+            ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 
     def _closing_in(self, text: str) -> int:
@@ -185,6 +189,12 @@ def _raw_closing(text: str, mark: str) -> int:
 
 def _loose(text: str, marks: re.Pattern[str]) -> int:
     """Return the number of marks of a line of text that have no partner."""
+    cost, opened = _partners(text, marks)
+    return cost + len(opened)
+
+
+def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
+    """Return how many marks of a text close nothing, and those that it leaves open."""
     opened: list[str] = []
     cost = 0
     for found in marks.finditer(text):
@@ -204,7 +214,7 @@ def _loose(text: str, marks: re.Pattern[str]) -> int:
                 cost += 1
         else:
             opened.append(mark)
-    return cost + len(opened)
+    return cost, opened
 
 
 def _is_word(char: str) -> bool:

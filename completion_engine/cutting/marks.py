@@ -32,7 +32,7 @@ python cython starlark mojo gdscript | # | """~ \'\'\'~ " ' | { | indented
 coffeescript | # | """~ \'\'\'~ " ' | #{ | indented
 nim | # | """~ " c | | indented
 ruby crystal | # =begin..=end | "~ '~ ` | #{ | regex
-elixir | # | """~ " ' | #{ |
+elixir | # | """~ \'\'\'~ " ' | #{ |
 julia | # #=..=# | """~ "~ c | $( |
 perl raku | # | "~ '~ | | regex
 r | # | "~ '~ | |

@@ -53,7 +53,8 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     is_placed = indent_width(line) == indent_width(following)
     if is_telling(line) or _ONCE.match(line.strip()):
         return is_placed
-    is_ruler = index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line)
+    num_above = sum(above.strip() == line.strip() for above in around.lines_above)
+    is_ruler = index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line) and num_above % 2 == 0
     return is_placed and not is_ruler and not _DATA.fullmatch(line.strip()) and not _has_repeats(around)
 
 
@@ -87,8 +88,24 @@ def copy_start(around: CursorSurroundings, text: str) -> int:
             spans = [below[start : start + 3] for start in range(len(below) - 2)]
             if last in spans and sum(map(is_telling, last)) >= 2:
                 return max(0, starts[index - 2] - 1)
+        if (end := _end_before_next(around, shown[index])) > 0:
+            return max(0, at + end - (0 if index else len(around.line_prefix)))
         at += len(line) + 1
     return _copied_head(around, text)
+
+
+def _end_before_next(around: CursorSurroundings, line: str) -> int:
+    """Return where a line goes on with all of the next line of the document; 0 if it does not.
+
+    Code counts only if that line closes more than it opens: a statement may hold any other line.
+    """
+    following = around.lines_below[0].strip() if around.lines_below else ""
+    closes = any(following.count(pair[1]) > following.count(pair[0]) for pair in ("()", "[]", "{}"))
+    before = line.rstrip().removesuffix(following)
+    if len(following) < _LONG or not is_telling(following) or not (closes or around.is_text):
+        return 0
+    is_copy = before != line.rstrip() and before.strip() and not before[-1].isalnum()
+    return len(before.rstrip()) if is_copy else 0
 
 
 def _copied_head(around: CursorSurroundings, text: str) -> int:

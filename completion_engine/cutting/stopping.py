@@ -98,10 +98,11 @@ class _Walk:
         found = first_token(below[0], is_ended=True)
         return found == token or (is_closer(token) and is_clause(found))
 
-    def has_body_below(self) -> bool:
-        """Whether the lines below the cursor already are the body of the cursor's line."""
-        below = self.around.lines_below
-        return bool(below) and indent_width(below[0]) > self.around.indent and not continues(below[0])
+
+def has_body_below(around: CursorSurroundings) -> bool:
+    """Return whether the lines below the cursor already are the body of the cursor's line."""
+    below = around.lines_below
+    return bool(below) and indent_width(below[0]) > around.indent and not continues(below[0])
 
 
 class _Statement(_Walk):
@@ -148,8 +149,8 @@ class _Statement(_Walk):
         if self.is_closing or line.depth < self.base:
             return Stop("end-of-block", line.end)
         if line.inside or line.depth - self._num_closed_by_rest(index) > self.base:
-            return None if index or not self.has_body_below() else Stop("end-of-statement", line.end)
-        if index == 0 and self.has_body_below():
+            return None if index or not has_body_below(self.around) else Stop("end-of-statement", line.end)
+        if index == 0 and has_body_below(self.around):
             return Stop("end-of-statement", line.end)
         if needs_next(self.around, code):
             below = self.around.lines_below
