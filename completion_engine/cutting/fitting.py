@@ -14,11 +14,13 @@ _MAX_LINES = 12
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
+_FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
 _PROSE_MARKS = re.compile(r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$")
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
+_UNMATCHED = 4  # the cost of a mark that closes nothing
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
 
 
@@ -153,7 +155,10 @@ class Fitting:
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
-                cost += 1 + _dropped(stack, source[event.start : event.end])
+                cost += _UNMATCHED + _dropped(stack, source[event.start : event.end])
+            elif event.kind == "open" and event.entry and event.entry.kind == "comment":
+                comment = source[event.end : source.find("\n", event.end)]
+                cost += _UNMATCHED * _partners(_FACES.sub("", comment), _TEXT_MARKS)[0]
         if around.inside:
             cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         return cost + self._num_unlike_below(stack, source)

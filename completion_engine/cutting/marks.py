@@ -31,12 +31,12 @@ sql | -- /*..*/ | '~ " ` | | statements
 python cython starlark mojo gdscript | # | """~ \'\'\'~ " ' | { | indented
 coffeescript | # | """~ \'\'\'~ " ' | #{ | indented
 nim | # | """~ " c | | indented
-ruby crystal | # =begin..=end | "~ '~ ` | #{ | regex
-elixir | # | """~ \'\'\'~ " ' | #{ |
-julia | # #=..=# | """~ "~ c | $( |
+ruby crystal | # =begin..=end | "~ '~ ` | #{ | regex ends
+elixir | # | """~ \'\'\'~ " ' | #{ | ends
+julia | # #=..=# | """~ "~ c | $( | ends
 perl raku | # | "~ '~ | | regex
 r | # | "~ '~ | |
-shellscript fish | # | "~ '~ ` | ${ $( | shell
+shellscript fish | # | "~ '~ ` | ${ $( | shell ends
 powershell | # <#..#> | "~ '~ | $( | shell
 nushell tcl awk just | # | "~ | | shell
 makefile | # | | $( ${ | tabs
@@ -47,7 +47,7 @@ toml | # | """~ \'\'\'~ " ' | | data
 ini properties meson | # ; | " | | data
 terraform hcl bicep | # // /*..*/ | " | ${ |
 nix | # /*..*/ | \'\'~ "~ | ${ |
-lua | -- --[[..]] | " ' | |
+lua | -- --[[..]] | " ' | | ends
 haskell elm purescript | -- {-..-} | " c | | indented
 ada vhdl | -- | " c | |
 applescript | -- (*..*) | " | |
@@ -57,11 +57,11 @@ pascal | // (*..*) {..} | ' | |
 clojure lisp scheme racket wat | ; | "~ | |
 asm llvm | ; # // | " | |
 erlang prolog | % | "~ ' | |
-matlab | % | " | |
-fortran | ! | " ' | |
-vb | ' | " | |
+matlab | % | " | | ends
+fortran | ! | " ' | | ends
+vb | ' | " | | ends
 bat | rem :: | " | |
-viml | | " ' | |
+viml | | " ' | | ends
 systemverilog verilog | // /*..*/ | " | |
 cobol abap | * | " ' | |
 html heex php | <!--..--> | | | markup

@@ -13,6 +13,7 @@ _WORD_CHAR = re.compile(r"[^\W_]")
 _MIN_TELLING = 3  # letters and digits of a line that tells its place
 _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS = 20
+_END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 _MIN_REST = 12
 _CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
 _NUM_BELOW = 4
@@ -175,6 +176,15 @@ def _circle(around: CursorSurroundings, text: str) -> Stop | None:
             cut = text.rfind("\n", 0, start + period)
             return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else start + period)
     return None
+
+
+def stray_end_tag(around: CursorSurroundings, text: str) -> int:
+    """Return where a text ends an element that nothing begins; -1 if it does not."""
+    for tag in _END_TAG.finditer(text):
+        document = (around.cursor.before + text[: tag.start()] + around.after_all).lower()
+        if f"<{tag[1]}".lower() not in document and f"</{tag[1]}".lower() not in document:
+            return tag.start()
+    return -1
 
 
 def chat_start(around: CursorSurroundings, text: str) -> int:

@@ -250,6 +250,8 @@ def whole_end(around: CursorSurroundings, text: str) -> int:
             continue
         ends_item = code.endswith(",") and base > 0
         is_open = line.depth > base or (line.inside is not None and line.inside != around.inside)
+        if index and "ends" in around.marks.traits:  # the text may lack the word that closes its block
+            is_open = is_open or indent_width(text[line.start : line.end]) > around.indent
         if not is_open and (ends_item or not (goes_on(code) or opens_block(code))) and not needs_next(around, code):
             return line.end
     return 0

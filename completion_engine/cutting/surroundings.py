@@ -130,10 +130,10 @@ class CursorSurroundings:
         stack = list(self.stack)
         return list(scan(self.language, self.before + text, stack, len(self.before))), stack
 
-    def _num_stray(self, text: str, stack: Stack) -> int:
-        """Return how many marks of a text would have no partner after what is open before it."""
+    def _num_stray(self, text: str, stack: Stack) -> tuple[int, int]:
+        """Return how many strings, and then other marks, have no partner after what is open before a text."""
         num_unmatched = sum(event.kind == "unmatched" for event in scan(self.language, text, stack))
-        return num_unmatched + 2 * sum(self.lasts(entry) for entry in stack)
+        return sum(self.lasts(entry) for entry in stack), num_unmatched
 
     @cached_property
     def lasting(self) -> list[Open]:
