@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
@@ -52,7 +52,7 @@ def test_a_boundary_ends_a_statement_or_else_a_word(
     at: At, language: str, document: str, marked: str
 ) -> None:
     text = marked.replace("|", "", 1)
-    assert StopRules(at(language, document)).boundary(text) == marked.index("|")
+    assert Cutter(at(language, document)).boundary(text) == marked.index("|")
 
 
 HEADS: list[tuple[str, str, str, str]] = [
@@ -70,4 +70,4 @@ def test_what_follows_says_whether_the_last_word_is_whole(
     at: At, language: str, document: str, marked: str, kept: str
 ) -> None:
     text, num_chars = marked.replace("|", "", 1), marked.index("|")
-    assert text[: StopRules(at(language, document)).head(text, num_chars)] == kept
+    assert text[: Cutter(at(language, document)).head(text, num_chars)] == kept

@@ -6,9 +6,8 @@ import unicodedata
 
 import pytest
 
-from completion_engine.suggestions.characters import without_controls
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.characters import without_controls
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -84,5 +83,5 @@ def test_what_is_clean_stays_as_it_is(text: str) -> None:
 
 def test_what_is_shown_is_clean() -> None:
     cursor = CursorContext("total = ", "\n", "python", "auto")
-    shown = polish(StopRules(cursor), f"fir\u202est{TAGS} + \x1b[31msec\u200bond")
+    shown = Cutter(cursor).cut(f"fir\u202est{TAGS} + \x1b[31msec\u200bond")
     assert shown.text == "first + second"

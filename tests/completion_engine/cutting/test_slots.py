@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
@@ -145,13 +145,13 @@ def test_the_line_is_filled_and_nothing_else(
 def test_a_cut_keeps_a_comment_after_code_only_as_a_whole(
     at: At, language: str, document: str, cut: str, kept: str
 ) -> None:
-    rules = StopRules(at(language, document))
+    rules = Cutter(at(language, document))
     assert cut[: rules.boundary(cut)] == kept
 
 
 def test_the_first_repeat_that_is_seen_decides() -> None:
     rest = 'def f():    r#"\n\n    '
-    rules = StopRules(CursorContext("", rest))
-    known = [rules.check(rest[:end]) for end in range(1, len(rest) + 1)]
+    rules = Cutter(CursorContext("", rest))
+    known = [rules.stop(rest[:end]) for end in range(1, len(rest) + 1)]
     decided = [stop for stop in known if stop is not None]
     assert decided and set(decided) == {decided[0]}

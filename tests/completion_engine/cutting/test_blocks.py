@@ -40,7 +40,7 @@ BLOCKS: list[Case] = [
         "class A:\n    ‸\n",
         "def f(self):\n        pass\n\n    def g(self):\n",
         "def f(self):\n        pass",
-        "end-of-definition",
+        "end-of-statement",
     ),
     (
         "python",
@@ -55,7 +55,7 @@ BLOCKS: list[Case] = [
         'def f():\n    """Add.\n\n    ‸\n    """\n',
         'More\n    of it.\n    """\n    return 1',
         "More\n    of it.",
-        "unmatched-bracket",
+        "does-not-fit",
     ),
     ("javascript", "if (a) {‸", "\n  b();\n}\nc();", "\n  b();\n}", "end-of-statement"),
     (
@@ -98,7 +98,7 @@ BLOCKS: list[Case] = [
         "if (a) {\n  b();\n  ‸\n}\n",
         "} else {\n    c();\n  }\n}\n",
         "} else {\n    c();",
-        "unmatched-bracket",
+        "does-not-fit",
     ),
     (
         "javascript",
@@ -107,8 +107,8 @@ BLOCKS: list[Case] = [
         "} else if (d) {",
         "end-of-statement",
     ),
-    ("javascript", "f(() => {\n  a();\n‸\n});\n", "});\ng(() => {\n  b();\n});\n", "", "unmatched-bracket"),
-    ("javascript", "if (a) {‸\n}", "\n  b();\n}\nc();", "\n  b();", "unmatched-bracket"),
+    ("javascript", "f(() => {\n  a();\n‸\n});\n", "});\ng(() => {\n  b();\n});\n", "", "does-not-fit"),
+    ("javascript", "if (a) {‸\n}", "\n  b();\n}\nc();", "\n  b();", "does-not-fit"),
     (
         "javascript",
         "function f() {\n  if (a) {‸\n}",
@@ -121,21 +121,21 @@ BLOCKS: list[Case] = [
         "class A {\n  ‸\n}",
         "f() {\n    return 1;\n  }\n\n  g() {\n",
         "f() {\n    return 1;\n  }",
-        "end-of-definition",
+        "end-of-statement",
     ),
     (
         "typescript",
         "interface A {\n  ‸\n}\n",
         "b: string;\n  c?: number;\n}\n",
         "b: string;\n  c?: number;",
-        "unmatched-bracket",
+        "does-not-fit",
     ),
     (
         "go",
         "func f() {\n\t‸\n}\n",
         "x := 1\n\treturn x\n}\n\nfunc g() {",
         "x := 1\n\treturn x",
-        "unmatched-bracket",
+        "does-not-fit",
     ),
     ("rust", "fn f() {\n    ‸\n", "g();\n}\n\nfn h() {}\n", "g();\n}", "end-of-block"),
     (
@@ -143,7 +143,7 @@ BLOCKS: list[Case] = [
         "class A {\n    ‸\n}",
         "int f() {\n        return 1;\n    }\n\n    int g",
         "int f() {\n        return 1;\n    }",
-        "end-of-definition",
+        "end-of-statement",
     ),
     (
         "c",
@@ -152,7 +152,7 @@ BLOCKS: list[Case] = [
         "\n    f();\n    break;\n  case 2:\n    g();\n",
         "",
     ),
-    ("ruby", "def f\n  ‸\nend\n", "x = 1\nend\n", "x = 1", "repeats-next-line"),
+    ("ruby", "def f\n  ‸\nend\n", "x = 1\nend\n", "x = 1", "repeats-document"),
     ("ruby", "def f\n  ‸\n", "x = 1\nend\nfoo\n", "x = 1\nend", "end-of-block"),
     ("ruby", "if a\n  ‸", "b\nelse\n  c\nend\nd\n", "b\nelse\n  c\nend", "end-of-block"),
     (
@@ -167,7 +167,7 @@ BLOCKS: list[Case] = [
         "case $1 in\n  ‸\nesac\n",
         "a)\n    b\n    ;;\n  c) d ;;\nesac\n",
         "a)\n    b\n    ;;\n  c) d ;;",
-        "repeats-next-line",
+        "repeats-document",
     ),
     (
         "html",
@@ -182,7 +182,7 @@ BLOCKS: list[Case] = [
         "int f(int a,\n      int b) {\n    g();\n    ‸\n}\n\nint h(void) {\n",
         "}\n",
         "",
-        "unmatched-bracket",
+        "does-not-fit",
     ),
     (
         "c",
@@ -191,8 +191,8 @@ BLOCKS: list[Case] = [
         "g();\n    }",
         "end-of-block",
     ),
-    ("css", "a {\n  ‸\n}\n", "color: red;\n}\n\nb {\n", "color: red;", "unmatched-bracket"),
-    ("css", "a {\n}\n\n‸", "b {\n  color: red;\n}\n\nc {\n", "b {\n  color: red;\n}", "end-of-definition"),
+    ("css", "a {\n  ‸\n}\n", "color: red;\n}\n\nb {\n", "color: red;", "does-not-fit"),
+    ("css", "a {\n}\n\n‸", "b {\n  color: red;\n}\n\nc {\n", "b {\n  color: red;\n}", "end-of-statement"),
     ("yaml", "a:\n  ‸\n", "b: 1\n  c: 2\nd: 3\n", "b: 1\n  c: 2", "end-of-block"),
     ("markdown", "# A\n\n‸", "One\ntwo.\n\nThree.\n", "One\ntwo.", "end-of-paragraph"),
 ]

@@ -11,9 +11,9 @@ import pytest
 from tree_sitter import Parser, Tree
 
 from completion_engine.grammars import Begun, parse_within
-from completion_engine.suggestions import syntax
-from completion_engine.suggestions.fitting import Suggestion, polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting import tree as syntax
+from completion_engine.cutting.cutter import Suggestion
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
@@ -204,15 +204,15 @@ DROPPED: list[Case] = [
     ("python", "x = 1‸", "  \n\n ", "end-of-statement"),
     ("python", "def f():\n    ‸", " \t \n", "blank"),
     ("python", "x = ‸", "\ufffd\ufffd", "undecodable-text"),
-    ("python", "def f():\n    ‸\n    return total\n", "return total", "repeats-next-line"),
-    ("python", "def f():\n    retu‸\n    return total\n", "rn total", "repeats-next-line"),
-    ("python", "    self.add(one)\n    ‸", "self.add(one)", "repeats-line-above"),
-    ("python", "f(‸value)", "g(", "does-not-fit-rest-of-line"),
-    ("python", "x = ‸value", 'print("', "does-not-fit-rest-of-line"),
+    ("python", "def f():\n    ‸\n    return total\n", "return total", "repeats-document"),
+    ("python", "def f():\n    retu‸\n    return total\n", "rn total", "repeats-document"),
+    ("python", "    self.add(one)\n    ‸", "self.add(one)", "repeats-document"),
+    ("python", "f(‸value)", "g(", "does-not-fit"),
+    ("python", "x = ‸value", 'print("', "does-not-fit"),
     ("python", "f(‸value)", "value)", "no-change"),
     ("python", "f(‸)", ")", "no-change"),
-    ("javascript", "if (a) {\n  ‸\n}", "}", "unmatched-bracket"),
-    ("ruby", "if a\n  ‸\nend", "end", "repeats-next-line"),
+    ("javascript", "if (a) {\n  ‸\n}", "}", "does-not-fit"),
+    ("ruby", "if a\n  ‸\nend", "end", "repeats-document"),
 ]
 
 CUT_OFF: list[Case] = [
@@ -233,7 +233,7 @@ def test_a_suggestion_covers_what_it_writes_again(
     at: At, language: str, document: str, generated: str, after: str
 ) -> None:
     cursor = at(language, document)
-    assert _applied(cursor, polish(StopRules(cursor), generated)) == after
+    assert _applied(cursor, Cutter(cursor).cut(generated)) == after
 
 
 @pytest.mark.parametrize(("language", "document", "generated"), TAKEN_IN_STEPS)
@@ -242,11 +242,11 @@ def test_a_suggestion_that_is_taken_in_steps_goes_on_to_the_same_text(
 ) -> None:
     """A bracket that the part taken has opened may be closed by the rest."""
     cursor = at(language, document)
-    whole = polish(StopRules(cursor), generated)
+    whole = Cutter(cursor).cut(generated)
     assert whole.text
     for num_taken in range(1, len(whole.text)):
         later = CursorContext(cursor.prefix + whole.text[:num_taken], cursor.suffix, language)
-        rest = polish(StopRules(later), generated[num_taken:])
+        rest = Cutter(later).cut(generated[num_taken:])
         assert _applied(later, rest) == _applied(cursor, whole)
 
 
@@ -255,7 +255,7 @@ def test_a_suggestion_fits_its_surroundings(
     at: At, language: str, document: str, generated: str, after: str
 ) -> None:
     cursor = at(language, document)
-    assert _applied(cursor, polish(StopRules(cursor), generated)) == after
+    assert _applied(cursor, Cutter(cursor).cut(generated)) == after
 
 
 @pytest.mark.parametrize(("language", "document", "generated", "after"), CONTENT + REPEATED)
@@ -264,14 +264,14 @@ def test_what_is_meant_as_it_is_stays(
 ) -> None:
     """Blanks that are content, and data that repeats itself."""
     cursor = at(language, document)
-    assert _applied(cursor, polish(StopRules(cursor), generated)) == after
+    assert _applied(cursor, Cutter(cursor).cut(generated)) == after
 
 
 @pytest.mark.parametrize(("language", "document", "generated", "rule"), DROPPED)
 def test_a_useless_suggestion_is_dropped_by_name(
     at: At, language: str, document: str, generated: str, rule: str
 ) -> None:
-    assert polish(StopRules(at(language, document)), generated) == Suggestion("", 0, rule)
+    assert Cutter(at(language, document)).cut(generated) == Suggestion("", 0, rule)
 
 
 @pytest.mark.parametrize(("language", "document", "generated", "after"), CUT_OFF)
@@ -279,7 +279,7 @@ def test_a_suggestion_that_cannot_be_decoded_to_its_end_loses_its_last_piece(
     at: At, language: str, document: str, generated: str, after: str
 ) -> None:
     cursor = at(language, document)
-    assert _applied(cursor, polish(StopRules(cursor), generated + "\ufffd")) == after
+    assert _applied(cursor, Cutter(cursor).cut(generated + "\ufffd")) == after
 
 
 @pytest.mark.parametrize(("is_in_time", "shown"), [(True, "1"), (False, "1 2")])
@@ -293,4 +293,4 @@ def test_an_error_counts_where_the_line_is_known_to_parse_without_the_text(
         return parse_within(parser, source, max_s, old) if is_in_time or source != alone else None
 
     monkeypatch.setattr(syntax, "parse_within", parse)
-    assert polish(StopRules(cursor), "1 2").text == shown
+    assert Cutter(cursor).cut("1 2").text == shown

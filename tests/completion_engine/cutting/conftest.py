@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from completion_engine import grammars
-from completion_engine.suggestions import syntax
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting import tree as syntax
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
@@ -42,7 +41,7 @@ def stops(at: At) -> Stops:
     """The kept part of generated text, and the name of the rule that ended it."""
 
     def kept(language: str, document: str, generated: str, **options: str) -> tuple[str, str]:
-        stop = StopRules(at(language, document, **options)).check(generated)
+        stop = Cutter(at(language, document, **options)).stop(generated)
         return (generated[: stop.num_chars], stop.rule) if stop else (generated, "")
 
     return kept
@@ -54,11 +53,11 @@ def accepted(at: At) -> Accepted:
 
     def document_after(language: str, document: str, generated: str) -> str:
         cursor = at(language, document)
-        rules = StopRules(cursor)
+        rules = Cutter(cursor)
         stop = next(
-            (stop for end in range(1, len(generated) + 1) if (stop := rules.check(generated[:end]))), None
+            (stop for end in range(1, len(generated) + 1) if (stop := rules.stop(generated[:end]))), None
         )
-        shown = polish(rules, generated[: stop.num_chars] if stop else generated)
+        shown = rules.cut(generated[: stop.num_chars] if stop else generated)
         return cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
 
     return document_after

@@ -8,9 +8,8 @@ from typing import get_args
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.rules import RULES, RuleName
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.reasons import CUT_REASONS, Reason
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 LANGUAGES = [
@@ -94,14 +93,14 @@ many = settings(max_examples=250, deadline=None)
 @example(CursorContext("\n    ", "", "html"), "\n</div>")
 def test_a_decision_does_not_depend_on_how_the_text_arrives(cursor: CursorContext, generated: str) -> None:
     """Every longer text gets the decision of its first decided head."""
-    rules = StopRules(cursor)
+    rules = Cutter(cursor)
     first = None
     for end in range(len(generated) + 1):
-        stop = rules.check(generated[:end])
+        stop = rules.stop(generated[:end])
         assert first is None or stop == first
         first = stop
         assert stop is None or 0 <= stop.num_chars <= end
-    assert StopRules(cursor).check(generated) == first
+    assert Cutter(cursor).stop(generated) == first
 
 
 @many
@@ -109,7 +108,7 @@ def test_a_decision_does_not_depend_on_how_the_text_arrives(cursor: CursorContex
 @example(CursorContext("x = ", "", "python"), '"""a b')
 @example(CursorContext("x = ", "", "python"), "1.5e-3 + a")
 def test_a_boundary_lies_within_the_text_and_never_moves_back(cursor: CursorContext, generated: str) -> None:
-    rules = StopRules(cursor)
+    rules = Cutter(cursor)
     ends = [rules.boundary(generated[:end]) for end in range(len(generated) + 1)]
     assert ends == sorted(ends)
     assert all(0 <= boundary <= end for end, boundary in enumerate(ends))
@@ -119,9 +118,9 @@ def test_a_boundary_lies_within_the_text_and_never_moves_back(cursor: CursorCont
 @given(places, any_text)
 @example(CursorContext("'", "[", "markdown"), "')(")
 def test_polishing_what_was_shown_changes_nothing(cursor: CursorContext, generated: str) -> None:
-    shown = polish(StopRules(cursor), generated)
+    shown = Cutter(cursor).cut(generated)
     if not shown.rule:
-        assert polish(StopRules(cursor), shown.text) == shown
+        assert Cutter(cursor).cut(shown.text) == shown
 
 
 @many
@@ -130,7 +129,7 @@ def test_polishing_what_was_shown_changes_nothing(cursor: CursorContext, generat
 def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
     cursor: CursorContext, generated: str
 ) -> None:
-    shown = polish(StopRules(cursor), generated)
+    shown = Cutter(cursor).cut(generated)
     assert 0 <= shown.num_replaced <= len(cursor.line_suffix)
     if not shown.rule:
         assert shown.text.strip()
@@ -141,7 +140,7 @@ def test_what_is_shown_is_clean_text_and_a_named_rule_says_why_nothing_is(
         assert not shown.text.endswith("\n")
         assert not (cursor.is_single_line and "\n" in shown.text)
     else:
-        assert shown.rule in RULES
+        assert shown.rule in CUT_REASONS
         assert (shown.text, shown.num_replaced) == ("", 0)
 
 
@@ -150,7 +149,7 @@ def _ends_of_code_lines(cursor: CursorContext, text: str) -> list[str]:
 
     A line that continues after the cursor does not end with the text.
     """
-    region = StopRules(cursor).region
+    region = Cutter(cursor).region
     lines = [] if region.language.is_text else region.read(text).lines
     lines = lines[:-1] if cursor.line_suffix.strip() else lines
     in_code = (line for line in lines if line.inside_end is None or line.inside_end.is_comment)
@@ -177,14 +176,14 @@ def test_closing_brackets_are_never_doubled(
     assume(not (language == "lua" and "[[" in opening))  # a string
     closing = "".join(pair[1] for pair in reversed(pairs))
     cursor = CursorContext(before + opening, closing, language)
-    shown = polish(StopRules(cursor), "a" + closing[:closed])
+    shown = Cutter(cursor).cut("a" + closing[:closed])
     after = cursor.prefix + shown.text + cursor.suffix[shown.num_replaced :]
     assert after == f"{before}{opening}a{closing}"
 
 
 def test_every_rule_has_a_sentence() -> None:
-    assert set(RULES) == set(get_args(RuleName))
-    assert all(sentence.endswith(".") for sentence in RULES.values())
+    assert set(CUT_REASONS) == set(get_args(Reason))
+    assert all(sentence.endswith(".") for sentence in CUT_REASONS.values())
 
 
 def test_only_a_window_of_a_long_document_is_read() -> None:
@@ -192,4 +191,4 @@ def test_only_a_window_of_a_long_document_is_read() -> None:
     cursor = CursorContext(line * 20_000, line * 20_000, "python")
     assert cursor.before.count("\n") <= 201
     assert cursor.after.count("\n") <= 81
-    assert StopRules(cursor).region.before == cursor.before
+    assert Cutter(cursor).region.before == cursor.before

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 _DOCUMENTS = (Path(__file__).parent / "lines.txt").read_text("utf-8").strip().split("\n===\n")
@@ -33,10 +32,10 @@ def written(truth: str, after: str) -> Iterator[tuple[str, str]]:
 
 def accepted(language: str, before: str, after: str, generated: str) -> str:
     """The document after the suggestion of a generated text is accepted; the text arrives in parts."""
-    rules = StopRules(CursorContext(before, after, language))
+    rules = Cutter(CursorContext(before, after, language))
     ends = range(1, len(generated) + 1)
-    stop = next((stop for end in ends if (stop := rules.check(generated[:end]))), None)
-    shown = polish(rules, generated[: stop.num_chars] if stop else generated)
+    stop = next((stop for end in ends if (stop := rules.stop(generated[:end]))), None)
+    shown = rules.cut(generated[: stop.num_chars] if stop else generated)
     return before + shown.text + after[shown.num_replaced :]
 
 

@@ -69,11 +69,11 @@ TEXTS: list[tuple[str, str, str]] = [
 def test_code_ends_before_a_fence(
     stops: Stops, language: str, document: str, generated: str, kept: str
 ) -> None:
-    assert stops(language, document, generated) == (kept, "chat-fence")
+    assert stops(language, document, generated) == (kept, "chat")
 
 
 @pytest.mark.parametrize(("language", "document", "generated"), TEXTS)
 def test_a_fence_is_text_where_text_stands(
     stops: Stops, language: str, document: str, generated: str
 ) -> None:
-    assert stops(language, document, generated)[1] != "chat-fence"
+    assert stops(language, document, generated)[1] != "chat"
