@@ -26,6 +26,19 @@ def without_echo(around: CursorSurroundings, text: str) -> str:
     return text if not stripped.startswith(typed) or rest.lstrip().startswith(typed) else rest
 
 
+def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
+    """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
+    top = around.stack[-1] if around.stack else None
+    is_hole = top is not None and top.mark in ("{", "${", "#{") and top.start + len(top.mark) == len(around.before)
+    is_among_text = is_hole and (top.mark != "{" or around.line_prefix[-2:-1] in (">", '"', "'", "`", " ") and len(around.stack) > 1 and around.stack[-2].kind in ("string", "element"))
+    depth = 0
+    for at, char in enumerate(text if is_among_text and text.startswith("{") else ""):
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            return text[1:at] + text[at + 1 :]
+    return text
+
+
 def without_double_blank(around: CursorSurroundings, text: str) -> str:
     """Return the text without blanks at its start after a blank; aligned columns and strings keep theirs."""
     before = around.line_prefix
@@ -63,7 +76,8 @@ def indent_unit(around: CursorSurroundings) -> int:
     """The columns of one step of indentation: the most common one before the cursor."""
     widths = [indent_width(line) for line in around.lines_above[-100:]]
     steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
-    return steps.most_common(1)[0][0] if steps else TAB_WIDTH
+    num_deeper = around.indent - (widths[-1] if widths else 0)
+    return steps.most_common(1)[0][0] if steps else num_deeper if 0 < num_deeper <= 8 else TAB_WIDTH
 
 
 def with_document_indent(around: CursorSurroundings, text: str, lines: list[Line]) -> str:
@@ -87,7 +101,7 @@ def with_document_indent(around: CursorSurroundings, text: str, lines: list[Line
 
 
 def _recipe_indent(around: CursorSurroundings, lines: list[str], index: int, old: str) -> str:
-    above = [*around.lines_above[-1:], around.line_prefix + lines[0], *lines[1:]][: index + 1]
+    above = [*([around.line_prefix + lines[0], *lines[1:]][:index] or around.lines_above[-1:])]
     if not old or "\t" in old or (index == 0 and around.line_prefix):
         return old
     is_recipe = bool(above) and (above[-1].startswith(("\t", "    ")) or _RULE.match(above[-1]) is not None)

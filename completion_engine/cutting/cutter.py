@@ -50,7 +50,7 @@ class Cutter:
     def stop(self, text: str) -> Stop | None:
         """Return where to end the text written so far; None to go on."""
         around = self.around
-        found = [end_of(around, self._mode, text), loop_stop(around, text)]
+        found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
         if (at := stray_end_tag(around, text)) >= 0:
             found.append(Stop("does-not-fit", len(text[:at].rstrip())))
         if (at := chat_start(around, text)) >= 0:
@@ -58,6 +58,16 @@ class Cutter:
         if (at := copy_start(around, text)) >= 0:
             found.append(Stop("repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
+
+    def _end_of_part(self, text: str) -> Stop | None:
+        """Return where a text ends the part in another language around the cursor."""
+        found = self.around.closes.search(text) if self.around.closes else None
+        if found is None or found.start() == found.end():
+            return None
+        end = text.find("\n", found.end())
+        if self.around.ends_below:
+            return Stop("end-of-block", len(text[: found.start()].rstrip()))
+        return Stop("end-of-block", end) if end >= 0 else None
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
@@ -109,6 +119,7 @@ class Cutter:
         for _ in range(_MAX_ROUNDS):
             before = text
             text = cleaning.without_echo(around, text)
+            text = cleaning.without_doubled_brace(around, text)
             text = cleaning.without_double_blank(around, text)
             text = cleaning.without_extra_indent(around, text)
             text = cleaning.with_document_indent(around, text, lines_of(around, text))
@@ -129,7 +140,10 @@ class Cutter:
         lines = lines_of(around, text)
         code = code_of(around, text, lines, 0)
         is_open = lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
-        return has_body_below(around) and not (is_open or opens_block(code) or goes_on(code))
+        if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
+            return False
+        is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
+        return is_closed or "colons" in around.marks.traits
 
     def _repeats_line_above(self, text: str) -> bool:
         above = self.around.lines_above[-1] if self.around.lines_above else ""

@@ -73,7 +73,7 @@ class Fitting:
         elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
             cell = _PIPE if head == "|" else _TEX_CELL
             ends.append(found.start() if (found := cell.search(text)) else -1)
-        elif head in ("\"", "'"):
+        elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
             is_open = any(mark.startswith(head) for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
@@ -125,7 +125,7 @@ class Fitting:
         if not rest.strip():
             return [len(rest)]
         for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
-            if stripped.endswith(rest[blanks:size].rstrip()) and rest[:size].strip():
+            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace():
                 is_word_cut = _is_word(rest[size - 1]) and _is_word(rest[size : size + 1] or " ")
                 is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
                 if not is_word_cut and not is_short_word:
@@ -147,6 +147,8 @@ class Fitting:
         if around.marks.is_prose:
             return _loose(around.line_prefix + joined, _PROSE_MARKS)
         start, stack, cost = len(around.before), list(around.stack), 0
+        if around.marks.is_markup:
+            cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
         string_end = start + len(joined)
         source = around.before + joined + "\n"
         for event in scan(around.language, source, stack, start):
@@ -223,4 +225,4 @@ def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
 
 
 def _is_word(char: str) -> bool:
-    return char.isalnum() or char in "_$"
+    return char.isalnum() or char == "_"

@@ -28,7 +28,7 @@ json jsonl | | " | | data
 jsonc json5 hocon jsonnet | // /*..*/ # | " | | data
 graphql | # | """~ " | | data
 sql | -- /*..*/ | '~ " ` | | statements
-python cython starlark mojo gdscript | # | """~ \'\'\'~ " ' | { | indented
+python cython starlark mojo gdscript | # | """~ \'\'\'~ " ' | { | indented colons
 coffeescript | # | """~ \'\'\'~ " ' | #{ | indented
 nim | # | """~ " c | | indented
 ruby crystal | # =begin..=end | "~ '~ ` | #{ | regex ends

@@ -17,6 +17,7 @@ _END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 _MIN_REST = 12
 _CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
 _NUM_BELOW = 4
+_RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
 _NUMBERS = re.compile(r"\d+")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
 _ONCE = re.compile(
@@ -44,7 +45,7 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     A long line is wherever it stands, others in the same column. Data such as `0,` may stand twice.
     """
     below = around.lines_below
-    if not below or around.rest.strip():
+    if not below or around.cursor.has_rest_of_line:
         return False
     line, following = lines[index], below[0]
     if not line.strip() or not same_line(line, following):
@@ -117,8 +118,17 @@ def _copied_head(around: CursorSurroundings, text: str) -> int:
     head = stripped[:size]
     if (at := _find_head(around, text, head, is_line=is_line)) >= 0:
         return at
+    if (at := _find_head(around, text, _joined(around), is_line=False)) >= 0:
+        return at
     rest = "" if is_line else around.rest.strip(_CLOSING_CHARS)[:_HEAD_CHARS]
     return _find_head(around, text, rest, is_line=False) if len(rest) >= _MIN_REST else -1
+
+
+def _joined(around: CursorSurroundings) -> str:
+    """Return the next line and the beginning of the one after it, as a model may write them on one line."""
+    first, second = [*(line.strip() for line in around.lines_below[:2]), "", ""][:2]
+    between = "" if second.startswith((".", "?", ")", "]", "}")) else " "
+    return f"{first}{between}{second[:_HEAD_CHARS]}" if is_telling(first) and len(second) >= 4 else ""
 
 
 def _find_head(around: CursorSurroundings, text: str, head: str, *, is_line: bool) -> int:
@@ -164,7 +174,7 @@ def _circle(around: CursorSurroundings, text: str) -> Stop | None:
         tail = text[end - 12 : end]
         before = text.rfind(tail, 0, end - 1)
         period = end - 12 - before
-        if before < 0 or not _WORD_CHAR.search(tail):
+        if before < 0 or _RULER.fullmatch(tail):
             continue
         rounds = 3 if period >= _LONG else 5
         start = end - max(48, rounds * period)
@@ -197,4 +207,8 @@ def chat_start(around: CursorSurroundings, text: str) -> int:
             return -1
     elif around.marks.is_prose or around.inside is not None or "```" in around.before + around.after:
         return -1
-    return text.find("```")
+    at = text.find("```")
+    line = (around.line_prefix + text[: max(at, 0)]).rpartition("\n")[2].strip()
+    is_comment = any(line.startswith(mark) for mark in (*around.marks.comments, "*")) and bool(line)
+    is_literal = any(entry.mark in ("pre", "code", "textarea") for entry in around.stack)
+    return -1 if is_comment or is_literal else at
