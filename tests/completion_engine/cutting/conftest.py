@@ -12,7 +12,7 @@ from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
-Stops = Callable[..., tuple[str, str]]
+Shows = Callable[..., str]
 Accepted = Callable[[str, str, str], str]
 
 
@@ -37,14 +37,16 @@ def at() -> At:
 
 
 @pytest.fixture
-def stops(at: At) -> Stops:
-    """The kept part of generated text, and the name of the rule that ended it."""
+def shows(at: At) -> Shows:
+    """What is shown of a text that arrives letter by letter; a rest of the line that it repeats included."""
 
-    def kept(language: str, document: str, generated: str, **options: str) -> tuple[str, str]:
-        stop = Cutter(at(language, document, **options)).stop(generated)
-        return (generated[: stop.num_chars], stop.rule) if stop else (generated, "")
+    def shown(language: str, document: str, generated: str, **options: str) -> str:
+        cutter = Cutter(at(language, document, **options))
+        ends = range(1, len(generated) + 1)
+        stop = next((stop for end in ends if (stop := cutter.stop(generated[:end]))), None)
+        return cutter.cut(generated[: stop.num_chars] if stop else generated).text
 
-    return kept
+    return shown
 
 
 @pytest.fixture
