@@ -30,13 +30,21 @@ def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
     """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
     top = around.stack[-1] if around.stack else None
     is_hole = top is not None and top.mark in ("{", "${", "#{") and top.start + len(top.mark) == len(around.before)
-    is_among_text = is_hole and (top.mark != "{" or around.line_prefix[-2:-1] in (">", '"', "'", "`", " ") and len(around.stack) > 1 and around.stack[-2].kind in ("string", "element"))
+    is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
+    is_among_text = is_hole and (is_in_text or around.line_prefix[-2:-1] == ">")
     depth = 0
     for at, char in enumerate(text if is_among_text and text.startswith("{") else ""):
         depth += (char == "{") - (char == "}")
         if not depth:
             return text[1:at] + text[at + 1 :]
     return text
+
+
+def without_doubled_mark(around: CursorSurroundings, text: str) -> str:
+    """Return the text without an emphasis mark that the cursor is already between: `*` and then `*not**`."""
+    mark = around.line_prefix[-1:]
+    is_doubled = around.marks.is_prose and mark and mark in "*_~`$" and around.rest.startswith(mark) and text.startswith(mark)
+    return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
 
 def without_double_blank(around: CursorSurroundings, text: str) -> str:

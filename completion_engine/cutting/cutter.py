@@ -18,7 +18,7 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
-_WORD_END = re.compile(r"\d[\w.]*(?=[^\w.])|[^\W\d][\w$]*(?=[^\w$])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
+_WORD_END = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -120,6 +120,7 @@ class Cutter:
             before = text
             text = cleaning.without_echo(around, text)
             text = cleaning.without_doubled_brace(around, text)
+            text = cleaning.without_doubled_mark(around, text)
             text = cleaning.without_double_blank(around, text)
             text = cleaning.without_extra_indent(around, text)
             text = cleaning.with_document_indent(around, text, lines_of(around, text))

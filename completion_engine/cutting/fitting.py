@@ -12,7 +12,10 @@ from completion_engine.cutting.tree import SyntaxWindow
 _MAX_TRIMS = 24
 _MAX_LINES = 12
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
-_CLOSING_HEAD = re.compile(r"\s*(?:[)\]}>\"'`]|[-~%?*/]+[}>/])")
+_CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
+_ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
+_RUN = re.compile(r"\*+|_+|~+|`+|\$+")
+_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
 _CELLS = ("|", "&", "\\\\")
@@ -34,8 +37,7 @@ class Fitting:
 
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
-        if self._around.cursor.has_rest_of_line:
-            text = text[: self._slot_end(text)]
+        text = self._within_slot(text)
         base = self._syntax.num_errors("")
         has_rest = self._around.cursor.has_rest_of_line
         fits = list[tuple[str, int]]()  # those that are balanced
@@ -59,13 +61,28 @@ class Fitting:
         ends = [(shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size))) for shorter in self._beginnings(text)]
         return min(ends, key=lambda one: self._balance(*one))
 
+    def _within_slot(self, text: str) -> str:
+        """Return the text without what may not stand before the rest of the line."""
+        rest, last = self._rest.strip(), text.rstrip()[-1:]
+        if self._around.cursor.has_rest_of_line:
+            text = _LINE_END.sub("", text[: self._slot_end(text)])
+            is_ended = text.endswith(";") and rest[:1].isalpha() and rest not in text
+            return text[:-1] if is_ended else text
+        if rest[-1:] in (",", ";") and last in (",", ";", "(", "[", "{") and not text.rstrip().endswith(rest):
+            end = self._closing_in(text) if self._around.stack else -1
+            return text[: end + 1] if end >= 0 else text
+        return text
+
     def _slot_end(self, text: str) -> int:
         """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
         around, rest = self._around, self._rest
         ends = [len(text)]
         if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
             ends.append(found.start())
-        if around.stack and self._closing_in(rest) >= 0 and (end := self._closing_in(text)) >= 0:
+        closed = self._closing_in(rest) if around.stack else -1
+        if _ONLY_CLOSES.fullmatch(rest, max(closed, 0)) or _ONLY_CLOSES.fullmatch(rest.lstrip("|")):
+            return min(ends)
+        if closed >= 0 and (end := self._closing_in(text)) >= 0:
             ends.append(end)
         head = rest.lstrip()[:1]
         if head in CLOSING:
@@ -76,8 +93,9 @@ class Fitting:
         elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
-            is_open = any(mark.startswith(head) for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
-            closing = re.search(rf"(?<=[^\s\\]){re.escape(head)}(?!\w)", text) if is_open and head else None
+            run = _RUN.match(rest.lstrip())
+            is_open = bool(run) and any(mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(run[0])}(?!\w)", text) if run and is_open else None
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 
@@ -136,6 +154,9 @@ class Fitting:
             if found[0].strip() not in text:
                 break
             sizes.add(at)
+        code = around_code(self._around, text)
+        if rest.strip() in (";", ",") and code.endswith(rest.strip()):
+            sizes.add(len(rest))
         if max(sizes) >= len(rest.rstrip()):
             sizes.add(len(rest))
         return sorted(sizes)
@@ -182,6 +203,13 @@ def _dropped(stack: Stack, mark: str) -> int:
             del stack[depth:]
             return num
     return 0
+
+
+def around_code(around: CursorSurroundings, text: str) -> str:
+    """Return a text without the comment at its end."""
+    events, _ = around.scan(text)
+    comments = [event.start for event in events if event.kind == "open" and event.entry and event.entry.kind == "comment"]
+    return text[: comments[-1] - len(around.before)].rstrip() if comments else text.rstrip()
 
 
 def _raw_closing(text: str, mark: str) -> int:

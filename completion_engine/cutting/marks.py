@@ -42,10 +42,10 @@ nushell tcl awk just | # | "~ | | shell
 makefile | # | | $( ${ | tabs
 cmake nginx puppet | # | "~ ' | |
 dockerfile ignore dotenv | # | " ' | | shell
-yaml dockercompose | # | " ' | | indented data
+yaml dockercompose | # | " ' | | indented data colons
 toml | # | """~ \'\'\'~ " ' | | data
 ini properties meson | # ; | " | | data
-terraform hcl bicep | # // /*..*/ | " | ${ |
+terraform hcl bicep | # // /*..*/ | " ' | ${ |
 nix | # /*..*/ | \'\'~ "~ | ${ |
 lua | -- --[[..]] | " ' | | ends
 haskell elm purescript | -- {-..-} | " c | | indented

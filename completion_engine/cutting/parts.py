@@ -50,6 +50,7 @@ _KINDS = (
     _kind("restructuredtext", r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n", _INDENTED, "plaintext"),
     _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*(?:\w*script|run|command|shell):[ ]+[|>][-+]?[ ]*\n", _INDENTED, "shellscript"),
     _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*[\w.-]+\.(?P<lang>\w+):[ ]+[|>][-+]?[ ]*\n", _INDENTED, "plaintext"),
+    _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*[^\s#:][^\n:]*:[ ]+[|>][-+]?[ ]*\n", _INDENTED, "plaintext"),
     _kind("shellscript ruby perl php-code terraform dockerfile", _HEREDOC, r"^[ \t]*<tag>\b", "plaintext"),
     _kind("php-code php", r"<<<[ ]*[\"']?(?P<tag>(?P<lang>[A-Z_]\w*))[\"']?\n", r"^[ \t]*<tag>\b", "plaintext"),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from completion_engine.cutting.lines import opens_block
 from completion_engine.cutting.reasons import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
@@ -24,7 +25,7 @@ _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
-_DATA = re.compile(r".{0,40},|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
+_DATA = re.compile(r".{0,40},|[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _SEPARATORS = ",;"
 
 
@@ -89,7 +90,10 @@ def copy_start(around: CursorSurroundings, text: str) -> int:
             last = [one.rstrip() for one in shown[index - 2 : index + 1]]
             spans = [below[start : start + 3] for start in range(len(below) - 2)]
             if last in spans and sum(map(is_telling, last)) >= 2:
-                return max(0, starts[index - 2] - 1)
+                first = index - 2
+                while first > (not around.is_blank_line) and opens_block(shown[first - 1]):
+                    first -= 1
+                return max(0, starts[first] - 1)
         if (end := _end_before_next(around, shown[index])) > 0:
             return max(0, at + end - (0 if index else len(around.line_prefix)))
         at += len(line) + 1

@@ -6,6 +6,7 @@ A stop depends on the text so far alone, so that text that arrives later never c
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from completion_engine.cutting.lines import (
@@ -26,6 +27,8 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
+_DASHES = re.compile(r"[ ]*(?:- +)+")
+_QUOTE = re.compile(r"[ \t]*(?:\"{3}|'{3})[;,)]*[ \t]*")
 _CLOSING = (")", "]", "}")
 
 
@@ -60,6 +63,9 @@ def _end_of_text(around: CursorSurroundings, text: str, lines: list[Line]) -> St
         if is_blank and has_text and line.is_ended:
             return Stop("end-of-paragraph", line.start - 1)
         has_text = has_text or not is_blank
+        is_string = around.inside is not None and around.inside.kind == "string"
+        if is_string and line.is_ended and _QUOTE.fullmatch(text, line.start, line.end) and around.inside in around.lasting:
+            return Stop("end-of-block", max(0, line.start - 1))
         if line.is_ended and around.inside and not line.inside:
             return Stop("end-of-block", line.end)
     return None
@@ -101,8 +107,9 @@ class _Walk:
 
 def has_body_below(around: CursorSurroundings) -> bool:
     """Return whether the lines below the cursor already are the body of the cursor's line."""
-    below = around.lines_below
-    return bool(below) and indent_width(below[0]) > around.indent and not continues(below[0])
+    below, dashes = around.lines_below, _DASHES.match(around.line_prefix)
+    indent = dashes.end() if dashes and "data" in around.marks.traits else around.indent
+    return bool(below) and indent_width(below[0]) > indent and not continues(below[0])
 
 
 class _Statement(_Walk):

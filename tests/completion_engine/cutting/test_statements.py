@@ -100,4 +100,4 @@ STATEMENTS: list[Case] = [
 def test_a_suggestion_ends_with_its_statement(
     shows: Shows, language: str, document: str, generated: str, kept: str
 ) -> None:
-    assert shows(language, document, generated) == kept
+    assert shows(language, document, generated) == kept.rstrip()
