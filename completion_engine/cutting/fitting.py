@@ -38,21 +38,22 @@ class Fitting:
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         text = self._within_slot(text)
-        base = self._syntax.num_errors("")
-        has_rest = self._around.cursor.has_rest_of_line
         fits = list[tuple[str, int]]()  # those that are balanced
-        best, fewest = ("", 0), (base or 0) + 1
+        best, fewest = ("", 0), 0
         for shorter in self._beginnings(text):
             num_replaced = min(self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size))
             if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
                 continue
             fits.append((shorter, num_replaced))
-            errors = self._syntax.num_errors(shorter, num_replaced) if base is not None else None
-            if not errors or (base and not self._rest.strip()):
+            errors = self._syntax.num_errors(shorter, num_replaced)
+            if errors is None or errors == 0:
                 return fits[-1] if errors == 0 or not best[0] else best
-            if errors < fewest:
+            base = self._syntax.num_errors("")
+            if base is None or (base and not self._rest.strip()):
+                return fits[0]
+            if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
-        if best[0] or has_rest:
+        if best[0] or self._around.cursor.has_rest_of_line:
             return best
         return fits[0] if fits else self._least_broken(text)
 

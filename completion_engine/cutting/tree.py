@@ -13,9 +13,9 @@ from tree_sitter import Parser, Tree
 
 from completion_engine.grammars import Begun, new_parser, parse_within
 
-_MAX_SPENT_S = 0.03  # for all parses at one cursor
-_MAX_PARSE_S = 0.02  # a parser needs seconds for text that is not code of its language
-_MAX_BEFORE_CHARS = 6_000
+_MAX_SPENT_S = 0.008  # for all parses at one cursor
+_MAX_PARSE_S = 0.008  # a parser needs seconds for text that is not code of its language
+_MAX_BEFORE_CHARS = 4_000
 _MAX_AFTER_CHARS = 1_000
 _MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
 _MISPLACED = frozenset({"erroneous_end_tag"})
