@@ -28,12 +28,11 @@ def without_echo(around: CursorSurroundings, text: str) -> str:
 
 def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
     """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
-    top = around.stack[-1] if around.stack else None
-    is_hole = top is not None and top.mark in ("{", "${", "#{") and top.start + len(top.mark) == len(around.before)
+    before = around.line_prefix
     is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
-    is_among_text = is_hole and (is_in_text or around.line_prefix[-2:-1] == ">")
+    is_hole = before.endswith("{") and (is_in_text or before[-2:-1] in (">", "$", "#")) and text.startswith("{")
     depth = 0
-    for at, char in enumerate(text if is_among_text and text.startswith("{") else ""):
+    for at, char in enumerate(text if is_hole else ""):
         depth += (char == "{") - (char == "}")
         if not depth:
             return text[1:at] + text[at + 1 :]
@@ -67,7 +66,7 @@ def without_extra_indent(around: CursorSurroundings, text: str) -> str:
         return text
     if around.stack and around.stack[-1].mark in ("(", "["):
         return text
-    above = around.lines_above[-1].rstrip() if around.lines_above else ""
+    above = re.sub(r"\s+#.*", "", around.lines_above[-1].rstrip()) if around.lines_above else ""
     dashes = _DASHES.match(above) if "data" in around.marks.traits else None
     allowed = (dashes.end() if dashes else indent_width(above)) + indent_unit(around) * opens_block(above)
     kept = blanks
@@ -139,7 +138,7 @@ def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[L
         is_break = around.marks.is_prose and content.strip() and content.endswith("  ") and line.is_ended
         kept.append(content if is_string else content.rstrip() + "  " * bool(is_break))
     stripped = "\n".join(kept).rstrip()
-    needs_blank = around.rest[:1].strip() and "\n" not in text and text[-1:] == " " and bool(stripped)
+    needs_blank = around.rest[:1].strip() and around.rest[0] not in "$*_~`" and "\n" not in text and text[-1:] == " " and bool(stripped)
     is_shown = around.cursor.has_rest_of_line or (around.inside and around.inside.kind == "string")
     begins_alike = bool(around.stack) and (around.before + text)[around.stack[-1].start + len(around.stack[-1].mark) :][:1] == " "
     return stripped + " " if needs_blank and (is_shown or begins_alike) else stripped

@@ -19,6 +19,7 @@ from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
 _WORD_END = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
+_WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -53,7 +54,7 @@ class Cutter:
         found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
         if (at := stray_end_tag(around, text)) >= 0:
             found.append(Stop("does-not-fit", len(text[:at].rstrip())))
-        if (at := chat_start(around, text)) >= 0:
+        if (at := chat_start(around, text)) >= 0 and found[2] is None:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
             found.append(Stop("repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0))
@@ -63,11 +64,18 @@ class Cutter:
         """Return where a text ends the part in another language around the cursor."""
         found = self.around.closes.search(text) if self.around.closes else None
         if found is None or found.start() == found.end():
-            return None
+            return self._other_heredoc(text)
         end = text.find("\n", found.end())
         if self.around.ends_below:
             return Stop("end-of-block", len(text[: found.start()].rstrip()))
         return Stop("end-of-block", end) if end >= 0 else None
+
+    def _other_heredoc(self, text: str) -> Stop | None:
+        """Return the end before a line that ends another heredoc of the document."""
+        for found in _WORD_LINE.finditer(text) if self.around.is_part else ():
+            if re.search(rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all):
+                return Stop("end-of-block", max(0, found.start() - 1))
+        return None
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
@@ -105,7 +113,7 @@ class Cutter:
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
-        text, num_replaced = self._fitting.fitted(text)
+        text, num_replaced = self._fitted(text)
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -113,6 +121,16 @@ class Cutter:
         if text == around.rest[:num_replaced]:
             return Suggestion("", 0, "no-change")
         return Suggestion(text, num_replaced, "")
+
+    def _fitted(self, text: str) -> tuple[str, int]:
+        """Return what fits; a line that ends the cursor's part does not belong to its language."""
+        around = self.around
+        end = around.closes.search(text) if around.closes and not around.ends_below else None
+        if end is None or "\n" not in text[: end.start()]:
+            return self._fitting.fitted(text)
+        at = text.rfind("\n", 0, end.start())
+        fitted, num_replaced = self._fitting.fitted(text[:at])
+        return (text if fitted == text[:at].rstrip() else fitted), num_replaced
 
     def _tidied(self, text: str) -> tuple[str, Reason]:
         around, rule = self.around, "blank"

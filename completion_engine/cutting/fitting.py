@@ -21,7 +21,9 @@ _FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
-_PROSE_MARKS = re.compile(r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$")
+_PROSE_MARKS = re.compile(
+    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+)
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
@@ -69,7 +71,7 @@ class Fitting:
             text = _LINE_END.sub("", text[: self._slot_end(text)])
             is_ended = text.endswith(";") and rest[:1].isalpha() and rest not in text
             return text[:-1] if is_ended else text
-        if rest[-1:] in (",", ";") and last in (",", ";", "(", "[", "{") and not text.rstrip().endswith(rest):
+        if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
             end = self._closing_in(text) if self._around.stack else -1
             return text[: end + 1] if end >= 0 else text
         return text

@@ -58,7 +58,7 @@ def _code(language: str) -> re.Pattern[str]:
         parts.append(_either("block", [first for first, _ in (*marks.blocks, *_TEMPLATES)]))
         parts.append(r"</(?P<ends>[A-Za-z][\w:.-]*)\s*>|<(?P<tag>[A-Za-z!][\w:.-]*)")
         return re.compile("|".join(parts))
-    parts.append(r"(?P<skip>\\[^\n\w\s(]" + (r"|\\\(" if "shell" in marks.traits else ""))
+    parts.append(r"(?P<skip>\\[^\n\w\s(]" + (r"|\\\(|(?<=\n)[ \t]*[^\s()\"'$]+\)" if "shell" in marks.traits else ""))
     if "'" not in marks.quotes:
         parts[-1] += r"|'(?:\\[^\n']{1,10}|\\'|[^\\'\n]{1,2})'"
     else:

@@ -45,6 +45,8 @@ _KINDS = (
         r"^[ \t>]*<tag>",
         "plaintext",
     ),
+    _kind("markdown mdx", r"\A\+\+\+\n", r"^\+\+\+", "toml"),
+    _kind("asciidoc", r"^(?:\[source,[ ]*(?P<lang>[\w+#-]+)[^\]\n]*\]\n)?(?P<tag>-{4,}|\.{4,})\n", r"^<tag>", "plaintext"),
     _kind("latex", r"\\begin\{(?P<tag>verbatim|lstlisting|minted)\}(?:\[[^\]]*\])?(?:\{(?P<lang>\w+)\})?", r"\\end\{<tag>\}", "plaintext"),
     _kind("org", r"^[ \t]*#\+(?i:begin)_src[ \t]+(?P<lang>\S+)[^\n]*\n", r"^[ \t]*#\+(?i:end)_src", "plaintext"),
     _kind("restructuredtext", r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n", _INDENTED, "plaintext"),

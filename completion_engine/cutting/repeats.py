@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from completion_engine.cutting.lines import opens_block
+from completion_engine.cutting.lines import needs_next, opens_block
 from completion_engine.cutting.reasons import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
@@ -25,7 +25,7 @@ _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
-_DATA = re.compile(r".{0,40},|[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
+_DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _SEPARATORS = ",;"
 
 
@@ -49,7 +49,7 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     if not below or around.cursor.has_rest_of_line:
         return False
     line, following = lines[index], below[0]
-    if not line.strip() or not same_line(line, following):
+    if not line.strip() or not same_line(line, following) or needs_next(around, line):
         return False
     if is_telling(line) and len(line.strip()) >= _LONG:
         return True
@@ -160,10 +160,15 @@ def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
             span = [line for _, line in kept[max(0, last - 3 * period) : last]]
             if len(span) == 3 * period and span[period:] == span[:-period] and any(map(is_telling, span)):
                 return Stop("repeats-itself", ends[kept[last - 2 * period - 1][0] + 1] - 1)
+        words = [line.split() for _, line in kept[max(0, last - 4) : last]]
+        is_comment = len(words) == 4 and all(line[0] in (*around.marks.comments, "*", "-") for line in words)
+        if is_comment and len({tuple(line[:4]) for line in words}) == 1 and min(map(len, words)) > 4:
+            return Stop("repeats-itself", ends[kept[last - 4][0] + 1] - 1)
         masked = [_NUMBERS.sub("0", line) for _, line in kept[max(0, last - 5) : last]]
         if len(masked) == 5 and len(set(masked)) == 1 and not _is_numbered(around, masked[0]):
             return Stop("repeats-itself", ends[kept[last - 5][0] + 1] - 1)
-    return _circle(around, text)
+    masked_text = _NUMBERS.sub(lambda found: "0" * len(found[0]), text)
+    return _circle(around, text, 3) or (_circle(around, masked_text, 5) if masked_text != text else None)
 
 
 def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
@@ -172,7 +177,7 @@ def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
     return any(first and second for first, second in zip(alike, alike[1:], strict=False))
 
 
-def _circle(around: CursorSurroundings, text: str) -> Stop | None:
+def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None:
     """Find text that has the same period five times, or three times a long one; rulers are no circles."""
     for end in range(48, len(text) + 1, 8):
         tail = text[end - 12 : end]
@@ -180,7 +185,7 @@ def _circle(around: CursorSurroundings, text: str) -> Stop | None:
         period = end - 12 - before
         if before < 0 or _RULER.fullmatch(tail):
             continue
-        rounds = 3 if period >= _LONG else 5
+        rounds = num_long if period >= _LONG else 5
         start = end - max(48, rounds * period)
         if start >= 0 and text[start + period : end] == text[start : end - period]:
             while start > 0 and text[start - 1] == text[start - 1 + period]:

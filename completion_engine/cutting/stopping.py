@@ -217,7 +217,8 @@ class _Block(_Walk):
         """Return the reason for which a line is outside of the block or paragraph; None if it is inside."""
         if token in _CLOSING or self.depth_before(index) > self.base or width > self.width:
             return None
-        self.is_closing = is_closer(token) and not self.is_held(token, width)
+        is_tag = token.startswith("</") and self.around.marks.is_markup and width < self.width
+        self.is_closing = (is_closer(token) or is_tag) and not self.is_held(token, width)
         if width < self.width:
             is_outer = self.around.lines_above and width >= 0
             return None if is_outer and (self.is_closing or is_clause(token)) and self._is_header(width) else "end-of-block"
@@ -225,7 +226,7 @@ class _Block(_Walk):
             return None
         if after_blank and not self.is_first_of_block:
             return "end-of-paragraph"
-        if self.in_definition and index and indent_width(self.whole(index - 1)) >= self.width:
+        if self.in_definition and self.last_end:
             return "end-of-statement"
         self.in_definition = defines(self.whole(index))
         return None
