@@ -30,7 +30,9 @@ def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
     """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
     before = around.line_prefix
     is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
-    is_hole = before.endswith("{") and (is_in_text or before[-2:-1] in (">", "$", "#")) and text.startswith("{")
+    is_hole = (
+        before.endswith("{") and (is_in_text or before[-2:-1] in (">", "$", "#")) and text.startswith("{")
+    )
     depth = 0
     for at, char in enumerate(text if is_hole else ""):
         depth += (char == "{") - (char == "}")
@@ -42,7 +44,13 @@ def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
 def without_doubled_mark(around: CursorSurroundings, text: str) -> str:
     """Return the text without an emphasis mark that the cursor is already between: `*` and then `*not**`."""
     mark = around.line_prefix[-1:]
-    is_doubled = around.marks.is_prose and mark and mark in "*_~`$" and around.rest.startswith(mark) and text.startswith(mark)
+    is_doubled = (
+        around.marks.is_prose
+        and mark
+        and mark in "*_~`$"
+        and around.rest.startswith(mark)
+        and text.startswith(mark)
+    )
     return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
 
@@ -93,7 +101,10 @@ def with_document_indent(around: CursorSurroundings, text: str, lines: list[Line
         return text
     is_code = [around.is_blank_line, *(line.inside is None for line in lines)]
     split = text.split("\n")
-    blanks = [leading_blanks(line) if code and line.strip() else "" for line, code in zip(split, is_code, strict=False)]
+    blanks = [
+        leading_blanks(line) if code and line.strip() else ""
+        for line, code in zip(split, is_code, strict=False)
+    ]
     if "tabs" in around.marks.traits:
         new = [_recipe_indent(around, split, index, old) for index, old in enumerate(blanks)]
     elif (uses_tabs := _uses_tabs(around)) is None:
@@ -138,9 +149,18 @@ def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[L
         is_break = around.marks.is_prose and content.strip() and content.endswith("  ") and line.is_ended
         kept.append(content if is_string else content.rstrip() + "  " * bool(is_break))
     stripped = "\n".join(kept).rstrip()
-    needs_blank = around.rest[:1].strip() and around.rest[0] not in "$*_~`" and "\n" not in text and text[-1:] == " " and bool(stripped)
+    needs_blank = (
+        around.rest[:1].strip()
+        and around.rest[0] not in "$*_~`"
+        and "\n" not in text
+        and text[-1:] == " "
+        and bool(stripped)
+    )
     is_shown = around.cursor.has_rest_of_line or (around.inside and around.inside.kind == "string")
-    begins_alike = bool(around.stack) and (around.before + text)[around.stack[-1].start + len(around.stack[-1].mark) :][:1] == " "
+    begins_alike = (
+        bool(around.stack)
+        and (around.before + text)[around.stack[-1].start + len(around.stack[-1].mark) :][:1] == " "
+    )
     return stripped + " " if needs_blank and (is_shown or begins_alike) else stripped
 
 
@@ -149,4 +169,6 @@ def without_last_separator(around: CursorSurroundings, text: str) -> str:
     below = around.lines_below[:1]
     is_last = bool(below) and below[0].lstrip()[0] in ")]}"
     is_strict = around.language in ("json", "jsonl", "sql", "erlang", "haskell", "elm")
-    return text[:-1] if is_strict and is_last and text.endswith(",") and not around.rest.strip(")]}\"") else text
+    return (
+        text[:-1] if is_strict and is_last and text.endswith(",") and not around.rest.strip(')]}"') else text
+    )

@@ -18,7 +18,10 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
-_WORD_END = re.compile(r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)", re.DOTALL)
+_WORD_END = re.compile(
+    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
+    re.DOTALL,
+)
 _WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
@@ -57,7 +60,11 @@ class Cutter:
         if (at := chat_start(around, text)) >= 0 and found[2] is None:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
-            found.append(Stop("repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0))
+            found.append(
+                Stop(
+                    "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
+                )
+            )
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def _end_of_part(self, text: str) -> Stop | None:
@@ -73,7 +80,9 @@ class Cutter:
     def _other_heredoc(self, text: str) -> Stop | None:
         """Return the end before a line that ends another heredoc of the document."""
         for found in _WORD_LINE.finditer(text) if self.around.is_part else ():
-            if re.search(rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all):
+            if re.search(
+                rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all
+            ):
                 return Stop("end-of-block", max(0, found.start() - 1))
         return None
 
@@ -158,7 +167,9 @@ class Cutter:
             return False
         lines = lines_of(around, text)
         code = code_of(around, text, lines, 0)
-        is_open = lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
+        is_open = (
+            lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
+        )
         if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)

@@ -43,7 +43,9 @@ class Fitting:
         fits = list[tuple[str, int]]()  # those that are balanced
         best, fewest = ("", 0), 0
         for shorter in self._beginnings(text):
-            num_replaced = min(self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size))
+            num_replaced = min(
+                self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
+            )
             if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
                 continue
             fits.append((shorter, num_replaced))
@@ -61,7 +63,10 @@ class Fitting:
 
     def _least_broken(self, text: str) -> tuple[str, int]:
         """Return the beginning that leaves the least open, where all leave something open."""
-        ends = [(shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size))) for shorter in self._beginnings(text)]
+        ends = [
+            (shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size)))
+            for shorter in self._beginnings(text)
+        ]
         return min(ends, key=lambda one: self._balance(*one))
 
     def _within_slot(self, text: str) -> str:
@@ -97,7 +102,9 @@ class Fitting:
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
             run = _RUN.match(rest.lstrip())
-            is_open = bool(run) and any(mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            is_open = bool(run) and any(
+                mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1]
+            )
             closing = re.search(rf"(?<=[^\s\\]){re.escape(run[0])}(?!\w)", text) if run and is_open else None
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
@@ -130,7 +137,8 @@ class Fitting:
             ends = [
                 event.start - start
                 for event in events
-                if event.kind == "unmatched" or (event.kind == "close" and event.entry and event.entry.start < start)
+                if event.kind == "unmatched"
+                or (event.kind == "close" and event.entry and event.entry.start < start)
             ]
         yield from (line[:end].rstrip() for end in reversed(ends[-_MAX_TRIMS:]) if end < len(line))
 
@@ -211,7 +219,11 @@ def _dropped(stack: Stack, mark: str) -> int:
 def around_code(around: CursorSurroundings, text: str) -> str:
     """Return a text without the comment at its end."""
     events, _ = around.scan(text)
-    comments = [event.start for event in events if event.kind == "open" and event.entry and event.entry.kind == "comment"]
+    comments = [
+        event.start
+        for event in events
+        if event.kind == "open" and event.entry and event.entry.kind == "comment"
+    ]
     return text[: comments[-1] - len(around.before)].rstrip() if comments else text.rstrip()
 
 

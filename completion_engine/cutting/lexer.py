@@ -58,7 +58,9 @@ def _code(language: str) -> re.Pattern[str]:
         parts.append(_either("block", [first for first, _ in (*marks.blocks, *_TEMPLATES)]))
         parts.append(r"</(?P<ends>[A-Za-z][\w:.-]*)\s*>|<(?P<tag>[A-Za-z!][\w:.-]*)")
         return re.compile("|".join(parts))
-    parts.append(r"(?P<skip>\\[^\n\w\s(]" + (r"|\\\(|(?<=\n)[ \t]*[^\s()\"'$]+\)" if "shell" in marks.traits else ""))
+    parts.append(
+        r"(?P<skip>\\[^\n\w\s(]" + (r"|\\\(|(?<=\n)[ \t]*[^\s()\"'$]+\)" if "shell" in marks.traits else "")
+    )
     if "'" not in marks.quotes:
         parts[-1] += r"|'(?:\\[^\n']{1,10}|\\'|[^\\'\n]{1,2})'"
     else:
@@ -139,7 +141,9 @@ def _in_text(marks: Marks, found: re.Match[str], stack: Stack) -> Event | None:
     top = stack[-1]
     if found.lastgroup == "end":
         return Event("close", start, end, stack.pop())
-    if found.lastgroup == "hole" and (found[0] != "{" or found.string[top.start - 1 : top.start] in ("f", "F", "$")):
+    if found.lastgroup == "hole" and (
+        found[0] != "{" or found.string[top.start - 1 : top.start] in ("f", "F", "$")
+    ):
         return _push(stack, Open(found[0], start, "bracket"), end)
     if found.lastgroup == "newline":
         lasts = top.mark in marks.long or any(top.mark == first for first, _ in (*marks.blocks, *_TEMPLATES))

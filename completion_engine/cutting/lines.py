@@ -20,14 +20,18 @@ _OPENER = re.compile(
 _LEADING = re.compile(r"\.\w|\?\.|&&|\|\||\|>|=>|[?:+|&=*<]|,|(?:and|or)\b")
 _PRELUDE = re.compile(r"^\s*(?:@[\w.]+(?:\(.*\))?|#!?\[.*\]|template\s*<.*>)\s*\Z")
 _PRELUDE_BRACKETS = re.compile(r"^\s*\[[A-Za-z].*\]\s*\Z")
-_CLAUSE = re.compile(r"(?:else\w*|elif|elsif|except|catch|finally|rescue|ensure|when|case|default|while|until|then|do)\Z")
+_CLAUSE = re.compile(
+    r"(?:else\w*|elif|elsif|except|catch|finally|rescue|ensure|when|case|default|while|until|then|do)\Z"
+)
 _CLOSER = re.compile(r"(?:end\w*|fi|done|esac|od|loop|next|wend|\#endif|\#end)\Z", re.IGNORECASE)
 _DEFINITION = re.compile(
     r"^\s*(?:(?:export|default|public|private|protected|internal|static|async|pub(?:\(\w+\))?|final|override|local|abstract|unsafe)\s+)*"
     r"(?:def|class|function|fn|func|fun|sub|proc|procedure|struct|enum|interface|impl|trait|module|namespace|record|object)\b"
     r"|^\s*[\w<>\[\],*&: ]+\([^;=]*\)[^;=]*\{\s*\Z"
 )
-_NOT_DEFINITION = re.compile(r"^\s*(?:if|for|while|switch|else|try|catch|return|do|with|foreach|match|when|unless|until|elif)\b")
+_NOT_DEFINITION = re.compile(
+    r"^\s*(?:if|for|while|switch|else|try|catch|return|do|with|foreach|match|when|unless|until|elif)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ def _state(around: CursorSurroundings, stack: list[Open]) -> tuple[int, Open | N
 def code_of(around: CursorSurroundings, text: str, lines: list[Line], index: int) -> str:
     """Return a line's code, without the comment at its end; the first includes what stands before the cursor."""
     line = lines[index]
-    code = ("" if index else around.line_prefix[-_MAX_CODE_CHARS:]) + text[line.start : line.code_end].rstrip()
+    code = ("" if index else around.line_prefix[-_MAX_CODE_CHARS:]) + text[
+        line.start : line.code_end
+    ].rstrip()
     return code.rstrip()[-_MAX_CODE_CHARS:]
 
 
@@ -80,7 +86,9 @@ def first_token(line: str, *, is_ended: bool) -> str:
     """Return the first word or sign of a line; empty while it may still grow."""
     stripped = line.lstrip()
     found = _TOKEN.match(stripped)
-    if found is None or (found.end() == len(stripped) and not is_ended and found[0] not in (")", "]", "}", "{")):
+    if found is None or (
+        found.end() == len(stripped) and not is_ended and found[0] not in (")", "]", "}", "{")
+    ):
         return ""
     return found[0]
 

@@ -119,9 +119,7 @@ def _row(row: str) -> tuple[list[str], Marks]:
     )
 
 
-_BY_NAME = {
-    name: marks for names, marks in map(_row, _TABLE.strip().splitlines()) for name in names
-}
+_BY_NAME = {name: marks for names, marks in map(_row, _TABLE.strip().splitlines()) for name in names}
 _UNKNOWN = Marks()
 
 

@@ -75,7 +75,10 @@ class Part:
 def part_at(language: str, before: str) -> Part:
     """Return the innermost part at the end of a text, or all of the text."""
     tail = before[-_MAX_CHARS:]
-    return _shifted(_innermost(language, tail[: tail.rfind("\n") + 1], tail[tail.rfind("\n") + 1 :]), len(before) - len(tail))
+    return _shifted(
+        _innermost(language, tail[: tail.rfind("\n") + 1], tail[tail.rfind("\n") + 1 :]),
+        len(before) - len(tail),
+    )
 
 
 def _shifted(part: Part, by: int) -> Part:

@@ -32,7 +32,9 @@ _SEPARATORS = ",;"
 def is_telling(line: str) -> bool:
     """Return whether a second copy of a line is a repeat; false for lines such as `}`, `0,` or `end`."""
     stripped = line.strip()
-    return len(stripped) >= 4 and len(_WORD_CHAR.findall(stripped)) >= _MIN_TELLING and not _ONCE.match(stripped)
+    return (
+        len(stripped) >= 4 and len(_WORD_CHAR.findall(stripped)) >= _MIN_TELLING and not _ONCE.match(stripped)
+    )
 
 
 def same_line(line: str, other: str) -> bool:
@@ -57,7 +59,9 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     if is_telling(line) or _ONCE.match(line.strip()):
         return is_placed
     num_above = sum(above.strip() == line.strip() for above in around.lines_above)
-    is_ruler = index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line) and num_above % 2 == 0
+    is_ruler = (
+        index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line) and num_above % 2 == 0
+    )
     return is_placed and not is_ruler and not _DATA.fullmatch(line.strip()) and not _has_repeats(around)
 
 

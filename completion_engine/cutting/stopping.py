@@ -48,7 +48,11 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
     """Return where the line, statement, block or paragraph at the cursor ends; None if it may go on."""
     if mode == "line":
         end = text.find("\n")
-        return None if end < 0 else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
+        return (
+            None
+            if end < 0
+            else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
+        )
     lines = lines_of(around, text)
     if mode == "text":
         return _end_of_text(around, text, lines)
@@ -64,7 +68,12 @@ def _end_of_text(around: CursorSurroundings, text: str, lines: list[Line]) -> St
             return Stop("end-of-paragraph", line.start - 1)
         has_text = has_text or not is_blank
         is_string = around.inside is not None and around.inside.kind == "string"
-        if is_string and line.is_ended and _QUOTE.fullmatch(text, line.start, line.end) and around.inside in around.lasting:
+        if (
+            is_string
+            and line.is_ended
+            and _QUOTE.fullmatch(text, line.start, line.end)
+            and around.inside in around.lasting
+        ):
             return Stop("end-of-block", max(0, line.start - 1))
         if line.is_ended and around.inside and not line.inside:
             return Stop("end-of-block", line.end)
@@ -77,7 +86,8 @@ class _Walk:
     def __init__(self, around: CursorSurroundings, text: str, lines: list[Line]) -> None:
         self.around, self.text, self.lines = around, text, lines
         self.base = sum(
-            entry.kind in ("bracket", "tag", "element") and entry.start < around.line_start for entry in around.stack
+            entry.kind in ("bracket", "tag", "element") and entry.start < around.line_start
+            for entry in around.stack
         )
         self.last_end = 0
 
@@ -169,7 +179,9 @@ class _Statement(_Walk):
             return Stop("end-of-statement", line.end)
         if "statements" in self.around.marks.traits or goes_on(code) or opens_block(code):
             return None
-        is_simple = not self.has_block and ("indented" in self.around.marks.traits or self.around.marks.is_markup)
+        is_simple = not self.has_block and (
+            "indented" in self.around.marks.traits or self.around.marks.is_markup
+        )
         return Stop("end-of-statement", line.end) if is_simple else None
 
     def _code_above(self, index: int) -> str:
@@ -221,7 +233,11 @@ class _Block(_Walk):
         self.is_closing = (is_closer(token) or is_tag) and not self.is_held(token, width)
         if width < self.width:
             is_outer = self.around.lines_above and width >= 0
-            return None if is_outer and (self.is_closing or is_clause(token)) and self._is_header(width) else "end-of-block"
+            return (
+                None
+                if is_outer and (self.is_closing or is_clause(token)) and self._is_header(width)
+                else "end-of-block"
+            )
         if self.is_closing or is_clause(token) or token.startswith("</"):
             return None
         if after_blank and not self.is_first_of_block:
@@ -260,6 +276,10 @@ def whole_end(around: CursorSurroundings, text: str) -> int:
         is_open = line.depth > base or (line.inside is not None and line.inside != around.inside)
         if index and "ends" in around.marks.traits:  # the text may lack the word that closes its block
             is_open = is_open or indent_width(text[line.start : line.end]) > around.indent
-        if not is_open and (ends_item or not (goes_on(code) or opens_block(code))) and not needs_next(around, code):
+        if (
+            not is_open
+            and (ends_item or not (goes_on(code) or opens_block(code)))
+            and not needs_next(around, code)
+        ):
             return line.end
     return 0

@@ -66,7 +66,11 @@ class SyntaxWindow:
         tree = self._within_time(source, self._base)
         blanks = after[: len(after) - len(after.lstrip())]
         end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
-        return _num_within(tree, self._before.rfind(b"\n") + 1, end if end >= 0 else len(source)) if tree else None
+        return (
+            _num_within(tree, self._before.rfind(b"\n") + 1, end if end >= 0 else len(source))
+            if tree
+            else None
+        )
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
