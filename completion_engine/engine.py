@@ -35,7 +35,7 @@ from completion_engine.request import (
     ShouldStop,
 )
 from completion_engine.runtime import give_back
-from completion_engine.suggestions.stopping import load_grammar
+from completion_engine.cutting.tree import load_grammar
 from completion_engine.target_engine import TargetEngine
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex

@@ -43,7 +43,7 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from completion_engine.suggestions.checkpoints import forget_texts
+from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.target_model.language_model import LanguageModel
 
 

@@ -18,7 +18,7 @@ from completion_engine.context.outline import SourceFile
 from completion_engine.context.repository_view import RepositoryView
 from completion_engine.context.similar_snippets import similar_snippets
 from completion_engine.context.uses import Uses, uses_at
-from completion_engine.languages.identifiers import language_of_path
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache.redaction import blank_secrets

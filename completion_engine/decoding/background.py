@@ -135,7 +135,7 @@ class NextLine(NoRules):
     def __init__(self, shown: str) -> None:
         self._shown = shown
 
-    def check(self, generated: str) -> Finish | None:
+    def stop(self, generated: str) -> Finish | None:
         """See `TextRules`."""
         is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
         has_line = "\n" in generated[len(self._shown) :].lstrip()

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.ending import Finish, Writing
 from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
 from completion_engine.probability import num_scored
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Forecast
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
 from ngram_cache import NgramIndex
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
@@ -33,7 +32,7 @@ class CompletionBuilder:
     """
 
     request: CompletionRequest
-    rules: StopRules
+    rules: Cutter
     tokenizer: Tokenizer
     num_context: int
     scores: bool
@@ -45,7 +44,7 @@ class CompletionBuilder:
         forecast = _forecast(writing, finish)
         finish = self._before_low_confidence_names(forecast, finish)
         polishing_s, stats = time.perf_counter(), writing.stats
-        suggestion = polish(self.rules, writing.written.text[: finish.num_chars])
+        suggestion = self.rules.cut(writing.written.text[: finish.num_chars])
         stats.num_tokens = sum(end <= finish.num_chars for end in writing.written.ends)
         stats.finish_reason = finish.reason
         sources = zip(writing.written.ends, writing.sources, strict=True)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
@@ -45,9 +45,9 @@ class StopPosition(Protocol):
 
 
 class TextRules(Protocol):
-    """Rules that end a text; see `completion_engine.suggestions`."""
+    """Rules that end a text; see `completion_engine.cutting`."""
 
-    def check(self, generated: str) -> StopPosition | None:
+    def stop(self, generated: str) -> StopPosition | None:
         """Return where to stop; None to go on."""
         ...
 
@@ -67,7 +67,7 @@ class TextRules(Protocol):
 class NoRules:
     """Rules that never end a text: the completion ends at an end token or a limit."""
 
-    def check(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
+    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
         """Never stop."""
         return None
 
@@ -84,10 +84,10 @@ class NoRules:
         return False
 
 
-def rules_at(request: CompletionRequest) -> StopRules:
+def rules_at(request: CompletionRequest) -> Cutter:
     """Return the rules at a request's cursor."""
     text = request.text_before, request.text_after
-    return StopRules(CursorContext(*text, request.language, request.multiline))
+    return Cutter(CursorContext(*text, request.language, request.multiline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Finish:
         return self.reason == _SUPPRESSED
 
 
-def suppression(rules: StopRules, request: CompletionRequest) -> Finish | None:
+def suppression(rules: Cutter, request: CompletionRequest) -> Finish | None:
     """Return the end of a completion in a comment or string where the request wants none; None elsewhere."""
-    surroundings = rules.region.surroundings
+    surroundings = rules.around.kind
     return Finish(_SUPPRESSED, 0, f"in-{surroundings}") if surroundings in request.suppressed_in else None
 
 
@@ -195,7 +195,7 @@ class Ending:
         """Return the end at `token`, up to which the text has `num_chars` characters; None to go on."""
         if self._written.is_end(token):
             return Finish("end", num_chars)
-        stop = rules.check(self._written.text[:num_chars])
+        stop = rules.stop(self._written.text[:num_chars])
         if stop is not None:
             return Finish("stop", stop.num_chars, stop.rule)
         if self.num_checked >= limits.max_tokens:

@@ -15,13 +15,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from completion_engine.languages.open_marks import text_at
-from completion_engine.languages.scanner import scan
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.lexer import scan
+from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, Forecast
-from completion_engine.suggestions.regions import CursorRegion
-from completion_engine.suggestions.stopping import StopRules
 
 _UNKNOWN_FACTOR = 0.1  # multiplies p / (1 - p) of a name that is in neither the file nor the repository
 # A name has other tokens after other text, so it is looked up after each text here, the most usual first.
@@ -89,7 +88,7 @@ class KnownNames:
 
 
 def num_confident_chars(
-    rules: StopRules,
+    rules: Cutter,
     forecast: Forecast,
     eagerness: float,
     calibration: Calibration = SHIPPED,
@@ -112,13 +111,13 @@ def num_confident_chars(
     return forecast.num_chars
 
 
-def _lower_unknown(confidences: list[float], rules: StopRules, forecast: Forecast, is_known: IsKnown) -> None:
+def _lower_unknown(confidences: list[float], rules: Cutter, forecast: Forecast, is_known: IsKnown) -> None:
     """Lower the confidence of each unknown name, at its first token, so that the cut is before the name."""
     is_ended = forecast.num_chars == len(forecast.text)
-    for name in names_in(rules.region, forecast.text, is_ended=is_ended):
+    for name in names_in(rules.around, forecast.text, is_ended=is_ended):
         if name.start >= forecast.num_chars:
             return
-        if is_known(name.text) or (name.root and is_imported(name.root, rules.region.cursor.prefix)):
+        if is_known(name.text) or (name.root and is_imported(name.root, rules.around.cursor.prefix)):
             continue
         first = bisect_right(forecast.ends, max(0, name.start))
         last = min(bisect_right(forecast.ends, name.end - 1), len(confidences) - 1)
@@ -141,16 +140,16 @@ class Name:
     root: str = ""
 
 
-def names_in(region: CursorRegion, text: str, *, is_ended: bool) -> Iterator[Name]:
+def names_in(around: CursorSurroundings, text: str, *, is_ended: bool) -> Iterator[Name]:
     """Yield the complete names in the code of `text`, which is written at the cursor.
 
     Names in comments and strings and names of the language itself are left out. With `is_ended`, a name at
     the end of the text is complete.
     """
-    known = _KNOWN.get(region.cursor.language, frozenset())
-    before = region.line_prefix[-_MAX_CHARS_BEFORE:]
+    known = _KNOWN.get(around.cursor.language, frozenset())
+    before = around.line_prefix[-_MAX_CHARS_BEFORE:]
     joined, num_before = before + text, len(before)
-    spans = list(_without_code(region, text))
+    spans = list(_without_code(around, text))
     for found in _NAME.finditer(joined):
         start, end = found.start() - num_before, found.end() - num_before
         is_complete = 0 < end < len(text) + is_ended
@@ -165,16 +164,16 @@ def is_imported(name: str, text: str) -> bool:
     return any(name in _WORD.findall(line) for line in _IMPORT.findall(text) if name in line)
 
 
-def _without_code(region: CursorRegion, text: str) -> Iterator[tuple[int, int]]:
+def _without_code(around: CursorSurroundings, text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each string and comment of a text."""
-    stack = list(region.stack)
-    start = 0 if region.inside else None
-    for event in scan(region.document_language, text, stack, before=region.tail):
-        is_inside = text_at(stack) is not None
+    shift, stack = len(around.before), list(around.stack)
+    start = 0 if around.inside else None
+    for event in scan(around.language, around.before + text, stack, shift):
+        is_inside = bool(stack) and stack[-1].kind in ("string", "comment")
         if is_inside and start is None:
-            start = event.start
+            start = event.start - shift
         elif not is_inside and start is not None:
-            yield start, event.end
+            yield start, event.end - shift
             start = None
     if start is not None:
         yield start, len(text)

@@ -40,8 +40,9 @@ from completion_engine.request import (
     Progress,
     ShouldStop,
 )
-from completion_engine.suggestions.checkpoints import forget_texts
-from completion_engine.suggestions.stopping import StopRules, load_grammar
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.surroundings import forget_texts
+from completion_engine.cutting.tree import load_grammar
 from completion_engine.text_window import TextWindow
 
 EXACTNESS = "verified by the server"
@@ -55,7 +56,7 @@ class _Unfinished:
 
     document: str
     writing: RemoteWriting
-    rules: StopRules
+    rules: Cutter
     limits: Limits
     past: PastCompletion
     until_s: float
@@ -179,7 +180,7 @@ class RemoteCompleter:
         rules = rules_at(request)
         if suppressed := suppression(rules, request):
             return Completion("", 0, CompletionStats(finish_reason=suppressed.reason), rule=suppressed.rule)
-        cursor = rules.region.cursor
+        cursor = rules.around.cursor
         if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
             return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
         prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt

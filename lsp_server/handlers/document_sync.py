@@ -9,7 +9,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from completion_engine.languages.identifiers import canonical_language
+from completion_engine.cutting.language_names import canonical_language
 from lsp_server.handlers.configuration import read_missing_rules
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.prefetching import prefetch_after_edit

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from completion_engine.languages.identifiers import language_of_path
+from completion_engine.cutting.language_names import language_of_path
 from lsp_server.history.git_objects import BlobReader, Change, Commit, GitObjects, Hunk
 from lsp_server.history.parent_files import is_safe_path
 from ngram_cache.file_names import TOOL_FOLDERS, FileKind, is_secret_path, kind_of

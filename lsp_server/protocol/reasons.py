@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from completion_engine.suggestions.rules import RULES
+from completion_engine.cutting.reasons import CUT_REASONS
 from lsp_server.engine.engine_types import EngineState
 
 # The reason for no suggestion, or for the end of one, by the rule that decided.
 REASONS: Mapping[str, str] = {
-    **RULES,
+    **CUT_REASONS,
     "engine-loading": "The model is still loading.",
     "engine-error": "Slipstream could not run the model. Run `slipstream doctor` for details.",
     "engine-failed": "The engine failed at this cursor position. The log has the details.",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from completion_engine.languages.identifiers import language_of_path
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.next_edit.edits import EditDocument
 from lsp_server.workspace.index_types import TokenSource
 from ngram_cache import NgramIndex

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
-from completion_engine.languages.identifiers import canonical_language
+from completion_engine.cutting.language_names import canonical_language
 from completion_engine.request import MemoryWish
 from completion_engine.text_window import Multiline
 from lsp_server.workspace.settings_table import About, Setting, rows

@@ -13,8 +13,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from completion_engine.suggestions import checkpoints
-from completion_engine.suggestions.stopping import StopRules, load_grammar
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.surroundings import forget_texts
+from completion_engine.cutting.tree import load_grammar
 from completion_engine.text_window import CursorContext
 from lsp_server.commands.terminal import show_figures
 from lsp_server.workspace.documents import Document
@@ -58,7 +59,7 @@ def times_ms(language: str, text: str, num_cursors: int) -> tuple[list[float], l
         line = generator.randrange(len(document.lines))
         column = generator.randrange(len(document.content(line)) + 1)
         snapshot = document.snapshot(line, column)
-        checkpoints.forget_texts()
+        forget_texts()
         first.append(_time_ms(CursorContext(snapshot.prefix, snapshot.suffix, language)))
         for end in range(1, 1 + len(_TYPED)):
             cursor = CursorContext(snapshot.prefix + _TYPED[:end], snapshot.suffix, language)
@@ -68,8 +69,8 @@ def times_ms(language: str, text: str, num_cursors: int) -> tuple[list[float], l
 
 def _time_ms(cursor: CursorContext) -> float:
     begin = time.thread_time()
-    rules = StopRules(cursor)
-    assert rules.region.surroundings
+    rules = Cutter(cursor)
+    assert rules.around.kind
     return (time.thread_time() - begin) * 1e3
 
 

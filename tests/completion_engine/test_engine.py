@@ -24,7 +24,7 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.loading.rungs import Plan, Rung
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.suggestions import checkpoints, syntax
+from completion_engine.cutting import surroundings, tree
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock
@@ -214,7 +214,7 @@ class Cancelling(NoRules):
     def __init__(self, work: CompletionRequest) -> None:
         self.work, self.num_passes = work, 0
 
-    def check(self, generated: str) -> None:
+    def stop(self, generated: str) -> None:
         self.num_passes += 1
         if self.num_passes == 3:
             thread = threading.Thread(target=self.work.cancellation.cancel)
@@ -397,11 +397,11 @@ def test_nothing_is_written_ahead_where_nothing_would_be_shown(make_engine: Make
 
 def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: Make) -> None:
     engine = make_engine()
-    syntax._parser.cache_clear()
+    tree._parser.cache_clear()
     engine.open("python")
-    num_loaded = syntax._parser.cache_info().misses
+    num_loaded = tree._parser.cache_info().misses
     engine.complete(request(CODE, max_tokens=6))
-    assert syntax._parser.cache_info().misses == num_loaded == 1
+    assert tree._parser.cache_info().misses == num_loaded == 1
 
 
 def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
@@ -434,11 +434,10 @@ def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
 def test_no_cache_holds_the_text_of_a_closed_document(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(CODE, max_tokens=2))
-    held = (checkpoints._segments, checkpoints.open_after_lines.cache_info().currsize)
-    assert all(held)
+    held = surroundings._open_after.cache_info().currsize
+    assert held
     engine.forget("a.py")
-    assert not checkpoints._segments
-    assert checkpoints.open_after_lines.cache_info().currsize == 0
+    assert surroundings._open_after.cache_info().currsize == 0
 
 
 def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(

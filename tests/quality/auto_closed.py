@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.releases import ENDINGS
@@ -54,11 +53,11 @@ def closers(line: str, num_typed: int) -> str:
 
 def line_with(prefix: str, written: str, rest: str, suffix: str, language: str) -> str:
     """The cursor's line, and what a suggestion adds below it, once a target's text is accepted."""
-    rules = StopRules(CursorContext(prefix, rest + suffix, language))
+    rules = Cutter(CursorContext(prefix, rest + suffix, language))
     ends = range(_CHARS_A_CHECK, len(written) + _CHARS_A_CHECK, _CHARS_A_CHECK)
-    stop = next((stop for end in ends if (stop := rules.check(written[:end]))), None)
-    shown = polish(rules, written[: stop.num_chars if stop else len(written)])
-    return rules.region.line_prefix + shown.text + rest[shown.num_replaced :]
+    stop = next((stop for end in ends if (stop := rules.stop(written[:end]))), None)
+    shown = rules.cut(written[: stop.num_chars if stop else len(written)])
+    return rules.around.line_prefix + shown.text + rest[shown.num_replaced :]
 
 
 def places(root: Path, endings: tuple[str, ...], seed: int = 7) -> Iterator[tuple[str, str, str, str]]:

@@ -15,8 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from completion_engine.suggestions.fitting import Suggestion, polish
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter, Suggestion
 from completion_engine.text_window import CursorContext
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import Place
@@ -32,10 +31,10 @@ _SEEDS = {"lines": 0, "blocks": 5}
 
 def shown(prefix: str, suffix: str, language: str, written: str) -> Suggestion:
     """The suggestion of a target's text between two others."""
-    rules = StopRules(CursorContext(prefix, suffix, language))
-    stop = rules.check(written)
+    rules = Cutter(CursorContext(prefix, suffix, language))
+    stop = rules.stop(written)
     num_chars = stop.num_chars if stop else rules.boundary(written)
-    return polish(rules, written[:num_chars])
+    return rules.cut(written[:num_chars])
 
 
 def is_line_shown(sample: Sample) -> bool:
@@ -53,20 +52,22 @@ def is_block_shown(sample: Sample) -> bool:
     return truth.startswith(text) and len(text) >= len(truth.partition("\n")[0].rstrip())
 
 
-def heads(rules: StopRules, sample: Sample) -> list[str]:
+def heads(rules: Cutter, sample: Sample) -> list[str]:
     """All that may be shown of the rest of a line, but for all of it."""
     written = sample.expected + "\n"
     ends = {rules.head(written, num_chars) for num_chars in range(1, len(sample.expected))}
-    texts = (polish(rules, written[:end]).text for end in sorted(ends))
+    texts = (rules.cut(written[:end]).text for end in sorted(ends))
     return [text for text in texts if text and text != sample.expected]
 
 
-def before_open(rules: StopRules, text: str) -> str:
+def before_open(rules: Cutter, text: str) -> str:
     """The text up to the first bracket or string that it leaves open, blocks that it begins left alone."""
-    for entry in rules.read(text).stack:
-        begins_block = entry.mark == "{" and not text[entry.start + 1 :].strip()
-        if entry.start >= 0 and not begins_block and not entry.is_comment:
-            return text[: entry.start].rstrip()
+    num_before = len(rules.around.before)
+    for entry in rules.around.scan(text)[1]:
+        start = entry.start - num_before
+        begins_block = entry.mark == "{" and not text[start + 1 :].strip()
+        if start >= 0 and not begins_block and entry.kind != "comment":
+            return text[:start].rstrip()
     return text
 
 
@@ -74,7 +75,7 @@ def cuts(samples: Sequence[Sample]) -> dict[str, int]:
     """Lines ended early: the number that parse, and the same for lines that end before their open parts."""
     counts: Counter[str] = Counter()
     for sample in samples:
-        rules = StopRules(CursorContext(sample.prefix, sample.suffix, sample.language))
+        rules = Cutter(CursorContext(sample.prefix, sample.suffix, sample.language))
         for text in heads(rules, sample):
             closed = before_open(rules, text)
             counts["num_cut"] += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.samples import from_folder
@@ -43,7 +43,7 @@ def test_a_line_that_repeats_the_next_one_is_lost() -> None:
     ("text", "closed"), [("g(a)", "g(a)"), ("g(a, h(", "g"), ("'a b", ""), ("[a] # (", "[a] # (")]
 )
 def test_a_text_ends_before_what_it_leaves_open(text: str, closed: str) -> None:
-    assert before_open(StopRules(CursorContext("x = ", "\n", "python")), text) == closed
+    assert before_open(Cutter(CursorContext("x = ", "\n", "python")), text) == closed
 
 
 def test_a_line_that_ends_early_is_seldom_whole() -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.request import Forecast
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
@@ -60,10 +59,10 @@ def shows(
 
     def show(left: str, right: str) -> ShownSuggestion:
         forecast = forecast_at(left, right)
-        rules = StopRules(CursorContext(left, right, language))
+        rules = Cutter(CursorContext(left, right, language))
         knows = knows_at(left, right) if knows_at else None
         num_chars = num_confident_chars(rules, forecast, eagerness, calibration, knows)
-        suggestion = polish(rules, forecast.text[:num_chars])
+        suggestion = rules.cut(forecast.text[:num_chars])
         return ShownSuggestion(suggestion.text, suggestion.num_replaced)
 
     return show

@@ -25,7 +25,7 @@ class _Clock(NoRules):
 
     first_at: float = 0.0
 
-    def check(self, generated: str) -> None:
+    def stop(self, generated: str) -> None:
         """Never stops."""
         self.first_at = self.first_at or time.perf_counter()
 

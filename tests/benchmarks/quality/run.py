@@ -20,7 +20,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Completion, CompletionRequest, MemoryWish, RepositoryContext
-from completion_engine.suggestions.rules import Stop
+from completion_engine.cutting.reasons import Stop
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample, context_of
 from lsp_server.workspace.settings import Settings
@@ -81,7 +81,7 @@ def way_without(names: str) -> Way:
 class FirstLine(NoRules):
     """Writes one line."""
 
-    def check(self, generated: str) -> Stop | None:
+    def stop(self, generated: str) -> Stop | None:
         """Stop after the first line end."""
         end = generated.find("\n")
         return None if end < 0 else Stop("single-line", end)

@@ -28,7 +28,7 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from completion_engine.suggestions.regions import CursorRegion
+from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import CursorContext
@@ -192,12 +192,12 @@ def test_the_surroundings_of_a_place_are_read_once_for_all_its_candidates(
 ) -> None:
     engine = make_engine()
     places: list[CursorContext] = []
-    read = CursorRegion.__init__
+    read = CursorSurroundings.__init__
 
-    def counting(site: CursorRegion, cursor: CursorContext) -> None:
+    def counting(site: CursorSurroundings, cursor: CursorContext) -> None:
         places.append(cursor)
         read(site, cursor)
 
-    monkeypatch.setattr(CursorRegion, "__init__", counting)
+    monkeypatch.setattr(CursorSurroundings, "__init__", counting)
     assert engine.complete(request(HEAD)).alternatives
     assert len(places) == 1

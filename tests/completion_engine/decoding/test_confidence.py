@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
@@ -17,7 +18,6 @@ from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 from ngram_cache import NgramIndex
 from tests.benchmarks.quality.text_probabilities import probabilities_of, token_probabilities
@@ -182,5 +182,5 @@ def test_an_unsure_text_is_written_whole_while_nothing_else_is_to_do(make_engine
 def test_a_head_ends_where_a_reader_would_end_it(marked: str) -> None:
     """`#` is where the sure part ends, `|` where the text is cut."""
     text = marked.replace("#", "").replace("|", "")
-    rules = StopRules(CursorContext("x = 1\n", "\n", "python"))
+    rules = Cutter(CursorContext("x = 1\n", "\n", "python"))
     assert rules.head(text, marked.replace("|", "").index("#")) == marked.replace("#", "").index("|")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.ending import Ending, Finish, Limits
 from completion_engine.probability import NOT_SCORED
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import PromptBudget
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 
 NEVER = float("inf")
@@ -79,7 +79,7 @@ def test_a_statement_may_take_more_tokens_than_the_limit_to_become_complete(
 ) -> None:
     head, _, more = text.partition("|")
     tokens = [token for part in (head, *more) for token in tokenizer.encode(part)]
-    written, rules = Written(tokenizer, b""), StopRules(CursorContext("", "", language))
+    written, rules = Written(tokenizer, b""), Cutter(CursorContext("", "", language))
     for token in tokens:
         written.add(token)
     ending, limits = Ending(written), Limits(len(tokenizer.encode(head)), num_spare)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.low_confidence_names import names_in, num_confident_chars
 from completion_engine.request import Forecast
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 
 
-def rules_at(prefix: str, language: str = "python") -> StopRules:
-    return StopRules(CursorContext(prefix, "\n", language))
+def rules_at(prefix: str, language: str = "python") -> Cutter:
+    return Cutter(CursorContext(prefix, "\n", language))
 
 
 def forecast(tokens: list[str], share: float = 0.9) -> Forecast:

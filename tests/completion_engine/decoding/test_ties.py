@@ -118,7 +118,7 @@ def coarse(target: LanguageModel) -> LanguageModel:
 
 
 class Free:
-    def check(self, generated: str) -> None:
+    def stop(self, generated: str) -> None:
         return None
 
     def boundary(self, generated: str) -> int:

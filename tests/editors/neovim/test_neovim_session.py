@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.suggestions.rules import RULES
+from completion_engine.cutting.reasons import CUT_REASONS
 from lsp_server.protocol.reasons import REASONS, texts
 from tests.editors.neovim.conftest import SHAPES, setup_lua
 from tests.editors.neovim.editor import Neovim, Start
@@ -116,7 +116,7 @@ def test_why_explains_what_is_on_the_screen(editor: Neovim, write: Write, model_
     editor.type("<Cmd>Slipstream why<CR>")
     editor.until("return vim.bo.filetype == 'slipstream-info'")
     page = editor.lines()
-    assert page[:2] == ["Suggested", RULES["end-of-statement"]]
+    assert page[:2] == ["Suggested", CUT_REASONS["end-of-statement"]]
     assert model_says in page
     assert "Sources" in page
     origins = page[page.index("Sources") + 1 : page.index("For developers") - 1]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.suggestions.rules import RULES
+from completion_engine.cutting.reasons import CUT_REASONS
 from tests.editors import recorder
 from tests.editors.answers import Answer, answers, owes_nothing
 from tests.editors.vscode.conftest import SERVER
@@ -155,8 +155,8 @@ def test_why_tells_what_ended_a_suggestion_in_a_sentence(window: Window) -> None
     window.ghost_text()
     window.run("Slipstream: Explain the Suggestion Here")
     told = " ".join(window.choices())
-    assert any(sentence in told for sentence in RULES.values())
-    assert not any(rule in told for rule in RULES if "-" in rule)
+    assert any(sentence in told for sentence in CUT_REASONS.values())
+    assert not any(rule in told for rule in CUT_REASONS if "-" in rule)
 
 
 def test_a_language_that_is_switched_off_says_so(window: Window) -> None:

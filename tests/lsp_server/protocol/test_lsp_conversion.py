@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 
 from completion_engine.request import Completion, CompletionSegment, CompletionStats
-from completion_engine.suggestions.rules import RULES
+from completion_engine.cutting.reasons import CUT_REASONS
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.workspace.documents import Document, PositionEncoding
@@ -176,12 +176,12 @@ def test_where_no_rule_decided_the_reason_is_what_ended_the_writing(
     assert said in lsp_conversion.explanation(CompletionRecord("1", snapshot, completion), None)["reason"]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", CUT_REASONS)
 def test_every_rule_is_explained_by_its_own_sentence(rule: str) -> None:
     snapshot = Document("file:///a", "python", 1, "").snapshot(0, 0)
     record = CompletionRecord("1", snapshot, Completion("", 0, CompletionStats(), rule=rule))
     explanation = lsp_conversion.explanation(record, None)
-    assert (explanation["rule"], explanation["reason"]) == (rule, RULES[rule])
+    assert (explanation["rule"], explanation["reason"]) == (rule, CUT_REASONS[rule])
 
 
 @pytest.mark.parametrize(

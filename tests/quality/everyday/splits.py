@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.regions import CursorRegion
-from completion_engine.suggestions.stopping import StopRules
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import CursorContext
 from tests.benchmarks.released_sources import released_sources
 from tests.quality.everyday.cases import LANGUAGE_OF_ENDING, random_cases, written_cases
@@ -53,10 +52,10 @@ class Cut:
 
 
 Junk = Callable[[Cut], str]
-Applies = Callable[[Cut, CursorRegion], bool]
+Applies = Callable[[Cut, CursorSurroundings], bool]
 
 
-def always(_: Cut, __: CursorRegion) -> bool:
+def always(_: Cut, __: CursorSurroundings) -> bool:
     """The default: junk everywhere."""
     return True
 
@@ -65,8 +64,8 @@ def closes_nothing(mark: str) -> Applies:
     """Whether a bracket at the end of the line can only be junk: the line opens none, and it is not data."""
     opening = {")": "(", "]": "[", "}": "{"}[mark]
 
-    def applies(cut: Cut, region: CursorRegion) -> bool:
-        is_counted = region.language.is_text or region.language.markup or opening in region.language.brackets
+    def applies(cut: Cut, region: CursorSurroundings) -> bool:
+        is_counted = not region.is_text and not region.marks.is_markup
         is_open = any(cut.middle.count(sign) > cut.middle.count(end) for sign, end in ("()", "[]", "{}"))
         is_begun = cut.middle.rstrip().endswith(("\\", "[[", "`", '"', "'''", "<style>", "CDATA["))
         begins_part = _BEGINS_PART.match(cut.line_before + cut.middle)
@@ -75,14 +74,14 @@ def closes_nothing(mark: str) -> Applies:
     return applies
 
 
-def is_code(cut: Cut, region: CursorRegion) -> bool:
+def is_code(cut: Cut, region: CursorSurroundings) -> bool:
     """Whether no fence may stand at the cursor or in the line."""
-    in_text = region.inside is not None or region.language.has_fences or region.language.is_text
+    in_text = region.is_text or "fences" in region.marks.traits
     begins_text = any(mark in cut.middle for mark in ("`", '"""', "'''", "<<", "[[", "//", "#", '@"'))
     return not in_text and not begins_text
 
 
-def is_whole_line(cut: Cut, _: CursorRegion) -> bool:
+def is_whole_line(cut: Cut, _: CursorSurroundings) -> bool:
     """Whether the line neither opens a block nor goes on, and no text over several lines begins in it."""
     return not cut.middle.rstrip().endswith(("\\", "[", "(", "]", '"', "`", ">", "{", ","))
 
@@ -146,9 +145,9 @@ def cuts(language: str, file: str, text: str) -> Iterator[Cut]:
 
 def accepted(cut: Cut, written: str) -> str:
     """The file once what is shown of a written text is accepted."""
-    rules = StopRules(CursorContext(cut.before, cut.after, cut.language))
-    stop = rules.check(written)
-    shown = polish(rules, written[: stop.num_chars] if stop else written)
+    rules = Cutter(CursorContext(cut.before, cut.after, cut.language))
+    stop = rules.stop(written)
+    shown = rules.cut(written[: stop.num_chars] if stop else written)
     return cut.before + shown.text + cut.after[shown.num_replaced :]
 
 
@@ -172,9 +171,9 @@ def lost(every: Iterator[Cut]) -> Iterator[tuple[str, Cut]]:
                 yield kind, cut
 
 
-def region_of(cut: Cut) -> CursorRegion:
+def region_of(cut: Cut) -> CursorSurroundings:
     """The region of the cursor."""
-    return CursorRegion(CursorContext(cut.before, cut.after, cut.language))
+    return CursorSurroundings(CursorContext(cut.before, cut.after, cut.language))
 
 
 def main() -> None:

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.reasons import Stop
 from completion_engine.decoding.ending import StopPosition
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
-from completion_engine.suggestions.fitting import polish
-from completion_engine.suggestions.rules import Stop
-from completion_engine.suggestions.stopping import StopRules
 from completion_engine.text_window import CursorContext
 from tests.benchmarks.json_lines import JsonLines
 from tests.quality.everyday.__main__ import Results, add_positions, chosen, print_case, print_table
@@ -35,13 +34,13 @@ _NUM_CHARS_MORE = 40  # text after the end that the rules found
 class LateRules:
     """Rules that end a text `_NUM_CHARS_MORE` characters after the real ones do."""
 
-    def __init__(self, rules: StopRules) -> None:
+    def __init__(self, rules: Cutter) -> None:
         self._rules = rules
         self._end = -1
 
-    def check(self, generated: str) -> StopPosition | None:
+    def stop(self, generated: str) -> StopPosition | None:
         """Return the end of the text once enough follows the real rules' end."""
-        if self._end < 0 and self._rules.check(generated):
+        if self._end < 0 and self._rules.stop(generated):
             self._end = len(generated) + _NUM_CHARS_MORE
         return Stop("single-line", len(generated)) if 0 <= self._end <= len(generated) else None
 
@@ -79,7 +78,7 @@ def record(engine: CompletionEngine, cases: Sequence[CursorCase], path: Path) ->
         if case.key in known:
             continue
         request = CompletionRequest(case.prefix, case.suffix, case.language, case.file)
-        rules = LateRules(StopRules(CursorContext(case.prefix, case.suffix, case.language)))
+        rules = LateRules(Cutter(CursorContext(case.prefix, case.suffix, case.language)))
         decoding = engine.write(request, rules, _MAX_TOKENS + _NUM_SPARE_TOKENS)
         written = cut(decoding.written.text, decoding.written.ends[: decoding.num_checked])
         lines.add({"key": case.key, **asdict(written)})
@@ -99,16 +98,16 @@ def texts(path: Path) -> dict[str, WrittenText]:
 
 def accepted(case: CursorCase, written: WrittenText) -> Accepted:
     """Return what this tree's rules show of a text."""
-    rules = StopRules(CursorContext(case.prefix, case.suffix, case.language))
-    shown = polish(rules, (written.text + written.rest)[: _end(rules, written)])
+    rules = Cutter(CursorContext(case.prefix, case.suffix, case.language))
+    shown = rules.cut((written.text + written.rest)[: _end(rules, written)])
     return Accepted(shown.text, shown.num_replaced)
 
 
-def _end(rules: StopRules, written: WrittenText) -> int:
+def _end(rules: Cutter, written: WrittenText) -> int:
     """Return where a text ends, by the same rules as in `completion_engine.decoding.ending`."""
     text, num_chars = written.text + written.rest, len(written.text)
     for end in (num_chars, *written.ends[:_NUM_SPARE_TOKENS]):
-        if stop := rules.check(text[:end]):
+        if stop := rules.stop(text[:end]):
             return stop.num_chars
         if written.is_cut and not rules.is_within_statement(text[:end]):
             return rules.boundary(text[:end])

@@ -1,0 +1,174 @@
+"""Repairs the joints of a text: its indentation, its blanks, and what it repeats of the cursor's line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+from completion_engine.cutting.lines import Line, opens_block
+from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
+
+_MIN_ECHO_CHARS = 8
+_SIGN = re.compile(r"[^\w\s]|\s")
+_DASHES = re.compile(r"[ ]*(?:- +)+")
+_RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")
+
+
+def without_echo(around: CursorSurroundings, text: str) -> str:
+    """Return the text without a copy, at its start, of what stands left of the cursor; data repeats itself."""
+    typed = around.line_prefix.strip()
+    if len(typed) < _MIN_ECHO_CHARS or not _SIGN.search(typed) or typed.endswith((",", ";", "|")):
+        return text
+    stripped = text.lstrip()
+    rest = stripped[len(typed) :]
+    return text if not stripped.startswith(typed) or rest.lstrip().startswith(typed) else rest
+
+
+def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
+    """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
+    before = around.line_prefix
+    is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
+    is_hole = (
+        before.endswith("{") and (is_in_text or before[-2:-1] in (">", "$", "#")) and text.startswith("{")
+    )
+    depth = 0
+    for at, char in enumerate(text if is_hole else ""):
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            return text[1:at] + text[at + 1 :]
+    return text
+
+
+def without_doubled_mark(around: CursorSurroundings, text: str) -> str:
+    """Return the text without an emphasis mark that the cursor is already between: `*` and then `*not**`."""
+    mark = around.line_prefix[-1:]
+    is_doubled = (
+        around.marks.is_prose
+        and mark
+        and mark in "*_~`$"
+        and around.rest.startswith(mark)
+        and text.startswith(mark)
+    )
+    return text.lstrip(mark).partition(mark)[0] if is_doubled else text
+
+
+def without_double_blank(around: CursorSurroundings, text: str) -> str:
+    """Return the text without blanks at its start after a blank; aligned columns and strings keep theirs."""
+    before = around.line_prefix
+    is_joint = not around.is_blank_line and before[-1:] in (" ", "\t") and not before[-2:].isspace()
+    is_string = around.inside is not None and around.inside.kind == "string"
+    return text.lstrip(" \t") if is_joint and not is_string else text
+
+
+def without_extra_indent(around: CursorSurroundings, text: str) -> str:
+    """Return the text with its first line no deeper than the line above allows, and its other lines moved along.
+
+    A model often writes the whole indentation again after an indented cursor.
+    """
+    blanks = leading_blanks(text)
+    prefix = around.line_prefix
+    is_copy = around.is_blank_line and bool(prefix) and bool(blanks) and blanks.startswith(prefix)
+    if not is_copy or around.is_text or text[len(blanks) :].startswith("\n"):
+        return text
+    if around.stack and around.stack[-1].mark in ("(", "["):
+        return text
+    above = re.sub(r"\s+#.*", "", around.lines_above[-1].rstrip()) if around.lines_above else ""
+    dashes = _DASHES.match(above) if "data" in around.marks.traits else None
+    allowed = (dashes.end() if dashes else indent_width(above)) + indent_unit(around) * opens_block(above)
+    kept = blanks
+    while kept and indent_width(prefix + kept) > max(allowed, around.indent):
+        kept = kept[:-1]
+    first, *lines = text[len(blanks) :].split("\n")
+    old, new = prefix + blanks, prefix + kept
+    if old == new or any(line.strip() and not line.startswith(old) for line in lines):
+        return kept + text[len(blanks) :]
+    return kept + "\n".join([first, *(new + line[len(old) :] if line.strip() else line for line in lines)])
+
+
+def indent_unit(around: CursorSurroundings) -> int:
+    """The columns of one step of indentation: the most common one before the cursor."""
+    widths = [indent_width(line) for line in around.lines_above[-100:]]
+    steps = Counter(b - a for a, b in pairwise(widths) if 0 < b - a <= 8)
+    num_deeper = around.indent - (widths[-1] if widths else 0)
+    return steps.most_common(1)[0][0] if steps else num_deeper if 0 < num_deeper <= 8 else TAB_WIDTH
+
+
+def with_document_indent(around: CursorSurroundings, text: str, lines: list[Line]) -> str:
+    """Return the text indented with tabs or spaces, whichever the document uses more; a makefile needs tabs."""
+    if around.is_text or not re.search(r"^[ \t]", text, re.MULTILINE):
+        return text
+    is_code = [around.is_blank_line, *(line.inside is None for line in lines)]
+    split = text.split("\n")
+    blanks = [
+        leading_blanks(line) if code and line.strip() else ""
+        for line, code in zip(split, is_code, strict=False)
+    ]
+    if "tabs" in around.marks.traits:
+        new = [_recipe_indent(around, split, index, old) for index, old in enumerate(blanks)]
+    elif (uses_tabs := _uses_tabs(around)) is None:
+        return text
+    elif uses_tabs:
+        widths = [len(blank) for blank in blanks if blank]
+        unit = next((unit for unit in (TAB_WIDTH, 2) if all(width % unit == 0 for width in widths)), 0)
+        new = [blank.replace(" " * unit, "\t") if unit and "\t" not in blank else blank for blank in blanks]
+    else:
+        new = [blank.replace("\t", " " * indent_unit(around)) for blank in blanks]
+    return "\n".join(to + line[len(old) :] for line, old, to in zip(split, blanks, new, strict=True))
+
+
+def _recipe_indent(around: CursorSurroundings, lines: list[str], index: int, old: str) -> str:
+    above = [*([around.line_prefix + lines[0], *lines[1:]][:index] or around.lines_above[-1:])]
+    if not old or "\t" in old or (index == 0 and around.line_prefix):
+        return old
+    is_recipe = bool(above) and (above[-1].startswith(("\t", "    ")) or _RULE.match(above[-1]) is not None)
+    return "\t" if is_recipe else old
+
+
+def _uses_tabs(around: CursorSurroundings) -> bool | None:
+    lines = (around.before + around.after).split("\n")
+    num_tabs = sum(line.startswith("\t") for line in lines)
+    num_spaces = sum(line.startswith("  ") for line in lines)
+    if not num_tabs and not num_spaces:
+        return True if around.language in ("go", "templ") else None
+    is_mixed = min(num_tabs, num_spaces) * 10 > max(num_tabs, num_spaces)
+    return None if is_mixed else num_tabs > num_spaces
+
+
+def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[Line]) -> str:
+    """Return the text without blanks at the ends of lines and blank lines at its end.
+
+    Blanks in strings and the two of a line break in prose are content. A blank before the rest of the line
+    is kept.
+    """
+    kept = []
+    for line in lines:
+        content = text[line.start : line.end]
+        is_string = line.inside is not None and line.inside.kind == "string"
+        is_break = around.marks.is_prose and content.strip() and content.endswith("  ") and line.is_ended
+        kept.append(content if is_string else content.rstrip() + "  " * bool(is_break))
+    stripped = "\n".join(kept).rstrip()
+    needs_blank = (
+        around.rest[:1].strip()
+        and around.rest[0] not in "$*_~`"
+        and "\n" not in text
+        and text[-1:] == " "
+        and bool(stripped)
+    )
+    is_shown = around.cursor.has_rest_of_line or (around.inside and around.inside.kind == "string")
+    begins_alike = (
+        bool(around.stack)
+        and (around.before + text)[around.stack[-1].start + len(around.stack[-1].mark) :][:1] == " "
+    )
+    return stripped + " " if needs_blank and (is_shown or begins_alike) else stripped
+
+
+def without_last_separator(around: CursorSurroundings, text: str) -> str:
+    """Return the text without a comma before a closing bracket, where the language allows none."""
+    below = around.lines_below[:1]
+    is_last = bool(below) and below[0].lstrip()[0] in ")]}"
+    is_strict = around.language in ("json", "jsonl", "sql", "erlang", "haskell", "elm")
+    return (
+        text[:-1] if is_strict and is_last and text.endswith(",") and not around.rest.strip(')]}"') else text
+    )

@@ -1,0 +1,183 @@
+"""The interface of this package: ends a text while it is written, and cuts what was written once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from completion_engine.cutting import cleaning
+from completion_engine.cutting.characters import decodable, without_controls
+from completion_engine.cutting.fitting import Fitting
+from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
+from completion_engine.cutting.reasons import Reason, Stop
+from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop, stray_end_tag
+from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
+from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.cutting.tree import SyntaxWindow
+from completion_engine.text_window import CursorContext
+
+_WORD_END = re.compile(
+    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
+    re.DOTALL,
+)
+_WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
+_MAX_ROUNDS = 4
+_PUNCTUATION = " \t.,;:!?`'\""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """The text that replaces the first `num_replaced` characters after the cursor; `rule` is why it is empty."""
+
+    text: str
+    num_replaced: int
+    rule: Reason | Literal[""]
+
+
+class Cutter:
+    """Ends and cuts text at one cursor. Built once per completion."""
+
+    def __init__(self, cursor: CursorContext) -> None:
+        self.around = CursorSurroundings(cursor)
+        self._mode = mode_of(self.around)
+
+    @cached_property
+    def _fitting(self) -> Fitting:
+        around = self.around
+        language = around.document_language if around.language == "php-code" else around.language
+        before = around.cursor.before if around.language == "php-code" else around.before
+        after = around.after_all if around.language == "php-code" else around.after
+        return Fitting(around, SyntaxWindow(language, before, after))
+
+    def stop(self, text: str) -> Stop | None:
+        """Return where to end the text written so far; None to go on."""
+        around = self.around
+        found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
+        if (at := stray_end_tag(around, text)) >= 0:
+            found.append(Stop("does-not-fit", len(text[:at].rstrip())))
+        if (at := chat_start(around, text)) >= 0 and found[2] is None:
+            found.append(Stop("chat", len(text[:at].rstrip())))
+        if (at := copy_start(around, text)) >= 0:
+            found.append(
+                Stop(
+                    "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
+                )
+            )
+        return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
+
+    def _end_of_part(self, text: str) -> Stop | None:
+        """Return where a text ends the part in another language around the cursor."""
+        found = self.around.closes.search(text) if self.around.closes else None
+        if found is None or found.start() == found.end():
+            return self._other_heredoc(text)
+        end = text.find("\n", found.end())
+        if self.around.ends_below:
+            return Stop("end-of-block", len(text[: found.start()].rstrip()))
+        return Stop("end-of-block", end) if end >= 0 else None
+
+    def _other_heredoc(self, text: str) -> Stop | None:
+        """Return the end before a line that ends another heredoc of the document."""
+        for found in _WORD_LINE.finditer(text) if self.around.is_part else ():
+            if re.search(
+                rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all
+            ):
+                return Stop("end-of-block", max(0, found.start() - 1))
+        return None
+
+    def boundary(self, text: str) -> int:
+        """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
+        if end := whole_end(self.around, text):
+            return end
+        ends = [found.end() for found in _WORD_END.finditer(text)]
+        end = ends[-1] if ends else 0
+        last = lines_of(self.around, text)[-1]
+        has_code = (text[last.start : last.code_end] + self.around.line_prefix * (not last.start)).strip()
+        is_comment = last.start <= last.code_end < end and has_code and not self.around.is_text
+        return len(text[: last.code_end].rstrip()) if is_comment else end
+
+    def head(self, text: str, num_chars: int) -> int:
+        """Return the same within the first `num_chars` characters, given the character after them."""
+        following = text[num_chars : num_chars + 1]
+        is_decimal = following == "." and text[:num_chars][-1:].isdigit()
+        if following != "\n" and not is_decimal and not (following.isalnum() or following in ("_", "$")):
+            following = " "
+        return self.boundary(text[:num_chars] + following)
+
+    def is_within_statement(self, text: str) -> bool:
+        """Return whether the text so far is code without a complete statement."""
+        return not self.around.is_text and not whole_end(self.around, text)
+
+    def cut(self, text: str) -> Suggestion:
+        """Return the suggestion for a text that was ended; cutting it again does not change it."""
+        around = self.around
+        whole = decodable(text)
+        is_cut = whole != text
+        text = without_controls(whole)
+        if is_cut:
+            text = text[: self.boundary(text)]
+        text, rule = self._tidied(text)
+        if not text.strip():
+            return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
+        if self._repeats_line_above(text):
+            return Suggestion("", 0, "repeats-document")
+        text, num_replaced = self._fitted(text)
+        if not text.strip() or self._leaves_body(text, num_replaced):
+            return Suggestion("", 0, "does-not-fit")
+        if num_replaced:
+            text = text.rstrip()
+        if text == around.rest[:num_replaced]:
+            return Suggestion("", 0, "no-change")
+        return Suggestion(text, num_replaced, "")
+
+    def _fitted(self, text: str) -> tuple[str, int]:
+        """Return what fits; a line that ends the cursor's part does not belong to its language."""
+        around = self.around
+        end = around.closes.search(text) if around.closes and not around.ends_below else None
+        if end is None or "\n" not in text[: end.start()]:
+            return self._fitting.fitted(text)
+        at = text.rfind("\n", 0, end.start())
+        fitted, num_replaced = self._fitting.fitted(text[:at])
+        return (text if fitted == text[:at].rstrip() else fitted), num_replaced
+
+    def _tidied(self, text: str) -> tuple[str, Reason]:
+        around, rule = self.around, "blank"
+        for _ in range(_MAX_ROUNDS):
+            before = text
+            text = cleaning.without_echo(around, text)
+            text = cleaning.without_doubled_brace(around, text)
+            text = cleaning.without_doubled_mark(around, text)
+            text = cleaning.without_double_blank(around, text)
+            text = cleaning.without_extra_indent(around, text)
+            text = cleaning.with_document_indent(around, text, lines_of(around, text))
+            stop = self.stop(text + "\n")
+            if stop and stop.num_chars < len(text):
+                text, rule = text[: stop.num_chars], stop.rule
+            text = cleaning.without_trailing_blanks(around, text, lines_of(around, text))
+            text = cleaning.without_last_separator(around, text)
+            if text == before:
+                break
+        return text, rule
+
+    def _leaves_body(self, text: str, num_replaced: int) -> bool:
+        """Return whether the cursor's line would be complete, although its body stands below."""
+        around = self.around
+        if "\n" in text or around.is_text or around.is_blank_line or around.rest[num_replaced:].strip():
+            return False
+        lines = lines_of(around, text)
+        code = code_of(around, text, lines, 0)
+        is_open = (
+            lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
+        )
+        if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
+            return False
+        is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
+        return is_closed or "colons" in around.marks.traits
+
+    def _repeats_line_above(self, text: str) -> bool:
+        above = self.around.lines_above[-1] if self.around.lines_above else ""
+        first = self.around.line_prefix + text.lstrip("\n").partition("\n")[0]
+        if text.startswith("\n"):
+            above, first = self.around.line_prefix or above, text.lstrip("\n").partition("\n")[0]
+        return is_telling(first) and first.rstrip(_PUNCTUATION) == above.rstrip(_PUNCTUATION)

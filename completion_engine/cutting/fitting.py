@@ -1,0 +1,271 @@
+"""How much of a text fits the document, and how much of the rest of the line it replaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from completion_engine.cutting.lexer import CLOSING, Stack, scan
+from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.cutting.tree import SyntaxWindow
+
+_MAX_TRIMS = 24
+_MAX_LINES = 12
+_TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
+_CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
+_ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
+_RUN = re.compile(r"\*+|_+|~+|`+|\$+")
+_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
+_SEPARATOR = re.compile(r"[ ]*[;,:]")
+_FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
+_CELLS = ("|", "&", "\\\\")
+_PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
+_SYMMETRIC = "*_~`$"
+_PROSE_MARKS = re.compile(
+    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+)
+_TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
+_UNMATCHED = 4  # the cost of a mark that closes nothing
+_TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
+
+
+class Fitting:
+    """Compares beginnings of a text at one cursor by what each would break."""
+
+    def __init__(self, around: CursorSurroundings, syntax: SyntaxWindow) -> None:
+        self._around, self._syntax = around, syntax
+        self._rest = around.rest
+        self._plain = self._balance("", 0)
+
+    def fitted(self, text: str) -> tuple[str, int]:
+        """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
+        text = self._within_slot(text)
+        fits = list[tuple[str, int]]()  # those that are balanced
+        best, fewest = ("", 0), 0
+        for shorter in self._beginnings(text):
+            num_replaced = min(
+                self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
+            )
+            if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
+                continue
+            fits.append((shorter, num_replaced))
+            errors = self._syntax.num_errors(shorter, num_replaced)
+            if errors is None or errors == 0:
+                return fits[-1] if errors == 0 or not best[0] else best
+            base = self._syntax.num_errors("")
+            if base is None or (base and not self._rest.strip()):
+                return fits[0]
+            if errors <= base and (not best[0] or errors < fewest):
+                best, fewest = fits[-1], errors
+        if best[0] or self._around.cursor.has_rest_of_line:
+            return best
+        return fits[0] if fits else self._least_broken(text)
+
+    def _least_broken(self, text: str) -> tuple[str, int]:
+        """Return the beginning that leaves the least open, where all leave something open."""
+        ends = [
+            (shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size)))
+            for shorter in self._beginnings(text)
+        ]
+        return min(ends, key=lambda one: self._balance(*one))
+
+    def _within_slot(self, text: str) -> str:
+        """Return the text without what may not stand before the rest of the line."""
+        rest, last = self._rest.strip(), text.rstrip()[-1:]
+        if self._around.cursor.has_rest_of_line:
+            text = _LINE_END.sub("", text[: self._slot_end(text)])
+            is_ended = text.endswith(";") and rest[:1].isalpha() and rest not in text
+            return text[:-1] if is_ended else text
+        if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
+            end = self._closing_in(text) if self._around.stack else -1
+            return text[: end + 1] if end >= 0 else text
+        return text
+
+    def _slot_end(self, text: str) -> int:
+        """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
+        around, rest = self._around, self._rest
+        ends = [len(text)]
+        if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
+            ends.append(found.start())
+        closed = self._closing_in(rest) if around.stack else -1
+        if _ONLY_CLOSES.fullmatch(rest, max(closed, 0)) or _ONLY_CLOSES.fullmatch(rest.lstrip("|")):
+            return min(ends)
+        if closed >= 0 and (end := self._closing_in(text)) >= 0:
+            ends.append(end)
+        head = rest.lstrip()[:1]
+        if head in CLOSING:
+            ends.append(_raw_closing(text, head))
+        elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
+            cell = _PIPE if head == "|" else _TEX_CELL
+            ends.append(found.start() if (found := cell.search(text)) else -1)
+        elif head and head in "\"'|":
+            ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
+        elif head in _SYMMETRIC and around.marks.is_prose:
+            run = _RUN.match(rest.lstrip())
+            is_open = bool(run) and any(
+                mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1]
+            )
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(run[0])}(?!\w)", text) if run and is_open else None
+            ends.append(closing.start() if closing else -1)
+        return min(end for end in ends if end >= 0)
+
+    def _closing_in(self, text: str) -> int:
+        """Return where a text closes the innermost of what is open at the cursor; -1 if it does not."""
+        around = self._around
+        inner, stack = around.stack[-1], list(around.stack)
+        events = scan(around.language, around.before + text, stack, len(around.before))
+        found = (event.start for event in events if event.kind == "close" and event.entry is inner)
+        return next(found, len(around.before) - 1) - len(around.before)
+
+    def _beginnings(self, text: str) -> Iterator[str]:
+        """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
+        text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
+        yield text
+        end = len(text)
+        for _ in range(_MAX_LINES):
+            end = text.rfind("\n", 0, end)
+            if end < 0:
+                break
+            if text[:end].strip():
+                yield text[:end].rstrip()
+        line = text.partition("\n")[0]
+        if self._rest.strip():
+            ends = [found.end() for found in _TOKENS.finditer(line)]
+        else:
+            events, _ = self._around.scan(line)
+            start = len(self._around.before)
+            ends = [
+                event.start - start
+                for event in events
+                if event.kind == "unmatched"
+                or (event.kind == "close" and event.entry and event.entry.start < start)
+            ]
+        yield from (line[:end].rstrip() for end in reversed(ends[-_MAX_TRIMS:]) if end < len(line))
+
+    def _is_glued(self, text: str, num_replaced: int) -> bool:
+        rest = self._rest[num_replaced:]
+        return bool(text) and _is_word(text[-1]) and bool(rest) and _is_word(rest[0])
+
+    def _overlaps(self, text: str) -> list[int]:
+        """Lengths of the heads of the rest of the line that a text may replace."""
+        rest, stripped = self._rest, text.rstrip()
+        blanks = len(rest) - len(rest.lstrip())
+        sizes = {0}
+        if not rest.strip():
+            return [len(rest)]
+        for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
+            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace():
+                is_word_cut = _is_word(rest[size - 1]) and _is_word(rest[size : size + 1] or " ")
+                is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
+                if not is_word_cut and not is_short_word:
+                    sizes.add(size)
+        at = 0
+        while found := _CLOSING_HEAD.match(rest, at) or (at and _SEPARATOR.match(rest, at)):
+            at = found.end()
+            if found[0].strip() not in text:
+                break
+            sizes.add(at)
+        code = around_code(self._around, text)
+        if rest.strip() in (";", ",") and code.endswith(rest.strip()):
+            sizes.add(len(rest))
+        if max(sizes) >= len(rest.rstrip()):
+            sizes.add(len(rest))
+        return sorted(sizes)
+
+    def _balance(self, text: str, num_replaced: int) -> int:
+        """Return how many marks the document has open or closed too often, from the cursor's line on."""
+        around = self._around
+        joined = text + self._rest[num_replaced:]
+        if around.marks.is_prose:
+            return _loose(around.line_prefix + joined, _PROSE_MARKS)
+        start, stack, cost = len(around.before), list(around.stack), 0
+        if around.marks.is_markup:
+            cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
+        string_end = start + len(joined)
+        source = around.before + joined + "\n"
+        for event in scan(around.language, source, stack, start):
+            if event.kind == "close" and event.entry is around.inside and around.inside:
+                string_end = event.start
+            if event.kind == "newline" and event.entry and not around.lasts(event.entry):
+                cost += event.entry.kind == "string"
+            if event.kind == "unmatched":
+                cost += _UNMATCHED + _dropped(stack, source[event.start : event.end])
+            elif event.kind == "open" and event.entry and event.entry.kind == "comment":
+                comment = source[event.end : source.find("\n", event.end)]
+                cost += _UNMATCHED * _partners(_FACES.sub("", comment), _TEXT_MARKS)[0]
+        if around.inside:
+            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
+        return cost + self._num_unlike_below(stack, source)
+
+    def _num_unlike_below(self, stack: Stack, source: str) -> int:
+        """Return how many marks the lines below close without need, or leave open."""
+        around = self._around
+        cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
+        unclosed, waiting, spare = around.below(stack, source)
+        cost += sum(entry not in stack for entry in around.outer)
+        return cost + len(spare) + len(unclosed) + sum(entry not in around.outer for entry in waiting)
+
+
+def _dropped(stack: Stack, mark: str) -> int:
+    """Drop what a bracket closes under others that are open, and return how many those are."""
+    for depth in range(len(stack) - 2, max(-1, len(stack) - 4), -1):
+        if stack[depth].kind == "bracket" and CLOSING.get(mark) == stack[depth].mark[-1]:
+            num = len(stack) - depth - 2
+            del stack[depth:]
+            return num
+    return 0
+
+
+def around_code(around: CursorSurroundings, text: str) -> str:
+    """Return a text without the comment at its end."""
+    events, _ = around.scan(text)
+    comments = [
+        event.start
+        for event in events
+        if event.kind == "open" and event.entry and event.entry.kind == "comment"
+    ]
+    return text[: comments[-1] - len(around.before)].rstrip() if comments else text.rstrip()
+
+
+def _raw_closing(text: str, mark: str) -> int:
+    """Return where a bracket closes more than the text has opened; -1 if none does."""
+    depth = 0
+    for at, char in enumerate(text):
+        depth += (char == CLOSING[mark]) - (char == mark)
+        if depth < 0:
+            return at
+    return -1
+
+
+def _loose(text: str, marks: re.Pattern[str]) -> int:
+    """Return the number of marks of a line of text that have no partner."""
+    cost, opened = _partners(text, marks)
+    return cost + len(opened)
+
+
+def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
+    """Return how many marks of a text close nothing, and those that it leaves open."""
+    opened: list[str] = []
+    cost = 0
+    for found in marks.finditer(text):
+        mark = found[0]
+        if mark.startswith("\\"):
+            continue
+        if mark in CLOSING:
+            if CLOSING[mark] in opened:
+                while opened.pop() != CLOSING[mark]:
+                    cost += 1
+            else:
+                cost += 1
+        elif mark in "([{":
+            opened.append(mark)
+        elif mark in opened:
+            while opened.pop() != mark:
+                cost += 1
+        else:
+            opened.append(mark)
+    return cost, opened
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
