@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
     reason="triton is not installed: the GPU kernels are NOT compiled",
 )
 CAPABILITIES = (80, 90, 120)
-NUM_VARIANTS = 37  # of 49
+NUM_VARIANTS = 37
 SHARED_BYTES = 99_000  # that one program may have on 8.6, 8.9 and 12.0, the least of all
 SPILLED_BYTES = 32
 ROOT = Path(__file__).parents[3]
