@@ -11,6 +11,7 @@ import pytest
 
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors.vscode import workbench
+from tests.editors.vscode.conftest import SCREENS
 from tests.editors.vscode.window import Window, until
 from tests.hosts import own_hosts
 
@@ -51,6 +52,7 @@ def test_a_new_user_gets_a_suggestion_without_setting_up_anything(
         open_window(started, folder) as window,
     ):
         until(lambda: "Get Started with Slipstream" in window.text(), what="walkthrough")
+        window.picture(SCREENS / "first-minutes-vscode-1.png")
         until(
             lambda: "is installing its server" in " ".join(window.notifications()),
             what="notification of the installation",
@@ -60,6 +62,7 @@ def test_a_new_user_gets_a_suggestion_without_setting_up_anything(
         window.open("mean.py", '"""Statistics of samples."""\n\n\n')
         window.type("def mean(values):\nreturn ")  # there, the model is sure on any machine
         preview = window.whole_preview()
+        window.picture(SCREENS / "first-minutes-vscode-2.png")
         window.press("Tab")
         assert window.save().splitlines()[4:] == preview.splitlines()
         assert hosts.only()["num_windows"] == 1

@@ -184,9 +184,8 @@ class Window:
     def attached(self) -> str:
         """The texts that extensions attach to the lines of the editor, which are not in the document."""
         texts: list[str] = self._editor(".view-line span").evaluate_all(
-            "parts => parts.flatMap(part => ['::before', '::after']"
-            ".map(at => getComputedStyle(part, at).content))"
-            ".filter(text => text.startsWith('\"')).map(text => text.slice(1, -1))"
+            "parts => parts.flatMap(part => ['::before', '::after'].map(at => getComputedStyle(part, at)))"
+            ".map(style => style.content).filter(text => text[0] === '\"').map(text => text.slice(1, -1))"
         )
         return " ".join(texts).replace("\u00a0", " ")
 
