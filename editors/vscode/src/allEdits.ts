@@ -1,4 +1,4 @@
-// Owns applying the next edit in all its places: the choice of the user, and the workbench's own preview.
+// Owns applying the next edit in all its places: the choice of the user, and the list to look at first.
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import { numbered } from "./figures";
@@ -12,7 +12,7 @@ export function showNoEdit(reason: string | undefined): void {
   vscode.window.setStatusBarMessage(`Slipstream has no next edit. ${reason ?? ""}`.trim(), NOTICE_MS);
 }
 
-type Choice = vscode.QuickPickItem & { readonly edits: readonly ProposedEdit[]; readonly isPreviewed: boolean };
+type Choice = vscode.QuickPickItem & { readonly edits: readonly ProposedEdit[]; readonly isListed: boolean };
 
 /** Ask for all places of the next edit, and let the user choose between this file and a list of them. */
 export async function applyInAllPlaces(server: Server, editor: vscode.TextEditor): Promise<void> {
@@ -33,9 +33,33 @@ export async function applyInAllPlaces(server: Server, editor: vscode.TextEditor
     title: "Apply the Next Edit",
     placeHolder: "Choose where to apply it",
   });
-  if (picked !== undefined) {
-    await apply(server, picked, edits[0]?.command);
+  const chosen = picked?.isListed === true ? await chosenOf(edits) : picked?.edits;
+  if (chosen !== undefined && chosen.length > 0) {
+    await apply(server, chosen, edits[0]?.command);
   }
+}
+
+/** The places that the user leaves ticked in a list of all; undefined if the list is dismissed. */
+async function chosenOf(edits: readonly ProposedEdit[]): Promise<readonly ProposedEdit[] | undefined> {
+  const rows = await Promise.all(edits.map(async (edit) => {
+    const { range: { start, end }, text, textDocument } = edit;
+    const uri = vscode.Uri.parse(textDocument.uri, true);
+    const lines = await linesOf(uri);
+    const line = (lines[start.line] ?? "").slice(0, start.character) + text + (lines[end.line] ?? "").slice(end.character);
+    return { label: line.trim(), description: `${vscode.workspace.asRelativePath(uri)}:${start.line + 1}`, picked: true, edit };
+  }));
+  const options = { title: "Apply the Next Edit", placeHolder: "Enter applies the edits that are ticked", canPickMany: true } as const;
+  return (await vscode.window.showQuickPick(rows, options))?.map(({ edit }) => edit);
+}
+
+async function linesOf(uri: vscode.Uri): Promise<string[]> {
+  const document = openDocument(uri);
+  const text = document?.getText() ?? new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
+  return text.split(/\r?\n/);
+}
+
+function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
+  return vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri.toString());
 }
 
 function choices(edits: readonly ProposedEdit[], here: string): Choice[] {
@@ -46,25 +70,23 @@ function choices(edits: readonly ProposedEdit[], here: string): Choice[] {
     label: "$(list-tree) Look at All Places",
     description: `${places(edits)} in ${numbered(numFiles, "file")}`,
     edits,
-    isPreviewed: true,
+    isListed: true,
   };
-  const inFile: Choice = { label: "$(file) Apply in This File", description: places(own), edits: own, isPreviewed: false };
+  const inFile: Choice = { label: "$(file) Apply in This File", description: places(own), edits: own, isListed: false };
   return own.length > 0 ? [inFile, look] : [look];
 }
 
-async function apply(server: Server, { edits, isPreviewed }: Choice, accepted: ProposedEdit["command"]): Promise<void> {
+async function apply(server: Server, edits: readonly ProposedEdit[], accepted: ProposedEdit["command"]): Promise<void> {
   const change = new vscode.WorkspaceEdit();
-  const metadata = isPreviewed ? { needsConfirmation: true, label: "Slipstream: next edit" } : undefined;
   for (const { range: { start, end }, text, textDocument } of edits) {
     const uri = vscode.Uri.parse(textDocument.uri, true);
-    const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri.toString());
-    if (document?.version !== (textDocument.version ?? undefined)) {
+    if (openDocument(uri)?.version !== (textDocument.version ?? undefined)) {
       void vscode.window.showWarningMessage("A file has changed since. Ask for the places again.");
       return;
     }
-    change.replace(uri, new vscode.Range(start.line, start.character, end.line, end.character), text, metadata);
+    change.replace(uri, new vscode.Range(start.line, start.character, end.line, end.character), text);
   }
-  const isApplied = await vscode.workspace.applyEdit(change, { isRefactoring: isPreviewed });
+  const isApplied = await vscode.workspace.applyEdit(change, { isRefactoring: true });
   if (isApplied && accepted !== undefined) {
     await server.request("workspace/executeCommand", { command: accepted.command, arguments: accepted.arguments });
   }
