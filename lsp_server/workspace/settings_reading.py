@@ -23,7 +23,7 @@ MAX_CHARS = 1 << 20
 MAX_DEPTH = 16
 MAX_BITS = 1 << 10
 
-# The settings that decide which files are read, and what may leave this machine; groups stand for theirs.
+# The settings that decide which files are read, and what may leave this machine, by the name of a bad value.
 _RULES = {name: {name} for name in ("", "index.enabled", "index.exclude", "languages", "context")}
 _RULES["index"] = {"index.enabled", "index.exclude"}
 
@@ -43,7 +43,7 @@ UNREADABLE = Unreadable()
 class Merged:
     """Settings, and a sentence for each invalid value. `unread` are rules whose values could not be read.
 
-    An empty name among them stands for all rules.
+    An empty name among them means all rules.
     """
 
     settings: Settings
