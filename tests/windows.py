@@ -148,6 +148,10 @@ class Window:
     def notify(self, method: str, params: Any) -> None:
         self._say({"method": method, "params": params})
 
+    def answer_request(self, number: Any, result: Any) -> None:
+        """Answer a request of the server."""
+        self._say({"id": number, "result": result})
+
     def send(self, method: str, params: Any) -> int:
         number = next(self.numbers)
         self._say({"id": number, "method": method, "params": params})

@@ -63,12 +63,13 @@ class Configuration:
         return layer in self._layers and not merge(Settings(), self._layers[layer], layer).is_whole
 
     def _merge_layers(self) -> dict[Layer, Merged]:
-        settings, found = Settings(), dict[Layer, Merged]()
+        settings, found, unread = Settings(), dict[Layer, Merged](), frozenset[str]()
         for name in LAYERS:
             found[name] = merge(settings, self._layers.get(name), name)
             settings = found[name].settings
-        is_whole = all(merged.is_whole for merged in found.values())
-        self.settings = settings if is_whole else _closed(settings)
+            # A later layer replaces what an earlier one sets.
+            unread = unread - _given_keys(self._layers.get(name)) | found[name].unread
+        self.settings = _closed(settings) if unread else settings
         self._narrowed.clear()
         return found
 
@@ -126,8 +127,9 @@ def narrow(base: Settings, values: object, source: str) -> Merged:
     """Return `base` narrowed by a repository's `values`. If they cannot be read, every file is excluded."""
     reader = Reader(source)
     wanted = reader.read(base, values)
-    if not reader.is_whole:
-        return Merged(_closed(base), summed_up(reader.all_problems(), source), is_whole=False)
+    if reader.unread:
+        problems = summed_up(reader.all_problems(), source)
+        return Merged(_closed(base), problems, frozenset(reader.unread))
     problems = reader.all_problems()
     given = _given_keys(values)
     changes: dict[str, dict[str, Any]] = {"": {}, "index": {}}
@@ -155,7 +157,8 @@ def narrow(base: Settings, values: object, source: str) -> Merged:
 def _given_keys(values: object) -> set[str]:
     given: set[str] = set()
     for key, value in nested(values).items() if isinstance(values, Mapping) else ():
-        given |= {key, *(f"{key}.{name}" for name in value)} if isinstance(value, dict) else {key}
+        inner = value.items() if isinstance(value, dict) else ()
+        given |= {key, *(f"{key}.{name}" for name, each in inner if each is not None)}
     return given
 
 

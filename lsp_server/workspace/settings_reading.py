@@ -23,8 +23,9 @@ MAX_CHARS = 1 << 20
 MAX_DEPTH = 16
 MAX_BITS = 1 << 10
 
-# The names that decide which files are read, and what may leave this machine.
-_RULES = frozenset({"", "index", "index.enabled", "index.exclude", "languages", "context"})
+# The settings that decide which files are read, and what may leave this machine, by the name of a bad value.
+_RULES = {name: {name} for name in ("", "index.enabled", "index.exclude", "languages", "context")}
+_RULES["index"] = {"index.enabled", "index.exclude"}
 
 _MAX_NAMED = 3
 _MAX_KEY_CHARS = 40
@@ -40,11 +41,19 @@ UNREADABLE = Unreadable()
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Settings, and a sentence for each invalid value; `is_whole` unless a rule could not be read."""
+    """Settings, and a sentence for each invalid value. `unread` are rules whose values could not be read.
+
+    An empty name among them means all rules.
+    """
 
     settings: Settings
     problems: tuple[str, ...] = ()
-    is_whole: bool = True
+    unread: frozenset[str] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rules could be read."""
+        return not self.unread
 
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -57,7 +66,7 @@ def merge(base: Settings, values: object, source: str) -> Merged:
     """
     reader = Reader(source)
     settings = reader.read(base, values)
-    return Merged(settings, summed_up(reader.all_problems(), source), reader.is_whole)
+    return Merged(settings, summed_up(reader.all_problems(), source), frozenset(reader.unread))
 
 
 class Reader:
@@ -65,7 +74,7 @@ class Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.is_whole = True
+        self.unread: set[str] = set()
         self._problems: list[str] = []
         self._unknown: list[tuple[str, str]] = []
 
@@ -88,7 +97,7 @@ class Reader:
         if reason:
             self._problems.append(f"{self.source}: all its settings are ignored, because {reason}.")
         if reason or isinstance(values, Unreadable):
-            self.is_whole = False
+            self.unread.add("")
             return base
         return self.overlay(base, values)
 
@@ -134,7 +143,7 @@ class Reader:
         return getattr(model, name)
 
     def _complain(self, path: str, problem: str) -> None:
-        self.is_whole = self.is_whole and path not in _RULES
+        self.unread |= _RULES.get(path, set())
         self._problems.append(f"{self.source}: {problem}")
 
 

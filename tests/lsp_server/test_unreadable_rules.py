@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from lsp_server.handlers import configuration
 from lsp_server.workspace import leave_rules, open_files, settings_file
 from lsp_server.workspace.open_files import MAX_CONFIGURED
 from lsp_server.workspace.settings_file import MAX_FILE_BYTES, REPOSITORY_FILE
 from tests.remote_server import RemoteServer
-from tests.windows import Window, load_beside_servers, windows_on
+from tests.windows import CAPABILITIES, Window, load_beside_servers, windows_on
 
 GOOD = '[index]\nexclude = ["private/", "*.toml"]\n'
 TEXT, PRIVATE = "def lend(member):\n    return member\n", "private/plan.py"
@@ -87,6 +88,14 @@ class Bench:
             index = (await self.window.request("slipstream/stats"))["index"]
             if all(one["state"] == "ready" for one in index):
                 return sum(one["num_files"] for one in index)
+            await asyncio.sleep(0.02)
+
+    def asked_for_settings(self) -> list[dict[str, Any]]:
+        return [note for note in self.window.heard if note["method"] == "workspace/configuration"]
+
+    async def until_open(self) -> None:
+        """Wait until a folder is indexed."""
+        while not (await self.window.request("slipstream/stats"))["index"]:  # noqa: ASYNC110 - it is asked
             await asyncio.sleep(0.02)
 
     async def changed(self, path: Path) -> None:
@@ -222,4 +231,29 @@ async def test_the_editor_s_last_good_rules_stay_in_force(bench: Bench) -> None:
     assert await bench.keeps_private_alone()
     push("other/")
     await bench.until_shown(KEPT)
+    assert await bench.keeps_private_alone()
+
+
+async def test_rules_of_the_start_give_way_to_right_ones_from_the_editor(bench: Bench) -> None:
+    await bench.begin(index={"exclude": "private/"})
+    assert await bench.holds_nothing()
+    settings = {"slipstream": {"index": {"exclude": ["private/", "*.toml"]}}}
+    bench.window.notify("workspace/didChangeConfiguration", {"settings": settings})
+    assert await bench.keeps_private_alone()
+
+
+async def test_an_editor_that_does_not_send_its_settings_is_asked_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 0.1)
+    monkeypatch.setitem(CAPABILITIES["workspace"], "configuration", True)
+    bench.window.answers_requests = False
+    await bench.begin(index={"exclude": ["private/", "*.toml"]})
+    assert await bench.holds_nothing()
+    await bench.until_shown(CLOSED)
+    monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 60)
+    bench.window.notify("textDocument/didSave", {"textDocument": {"uri": (bench.root / "open.py").as_uri()}})
+    asked = await bench.window.until(lambda: bench.asked_for_settings()[1:])
+    bench.window.answer_request(asked[0]["id"], [None])
+    await bench.until_open()
     assert await bench.keeps_private_alone()

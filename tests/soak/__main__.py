@@ -1,4 +1,4 @@
-"""Run as `python -m tests.soak [--windows 1000] [--keys 12000]`: the host before and after, and what differs.
+"""Run as `python -m tests.soak [--windows 1000] [--keys 12000] [--minutes 0]`: what it leaves in the host.
 
 12,000 keys in each of 8 windows are a long working day of eight people. Exits with 1 where anything is left.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from tests.hosts import Hosts, own_hosts
-from tests.soak.host_state import settled
+from tests.soak.host_state import HostState, settled
 from tests.soak.windows import one_window, open_window, type_together
 
 NUM_AT_ONCE = 8
@@ -55,8 +55,11 @@ def _prepare(place: Path) -> tuple[Path, dict[str, Any]]:
     return folder, {"target": target, "draftModel": drafter, "device": "cpu", "shadow": 0.05, "eagerness": 1}
 
 
-async def soak(num_windows: int, num_keys: int, dtype: str) -> dict[str, Any]:
-    """Both parts beside one window that stays; returns the state before and after each."""
+async def soak(num_windows: int, num_keys: int, minutes: float, dtype: str) -> dict[str, Any]:
+    """Windows that come and go while others type; the state before and after each round.
+
+    One more window stays all the time. Rounds follow each other for some minutes; there is at least one.
+    """
     with tempfile.TemporaryDirectory(prefix="soak-") as temporary, own_hosts() as hosts:
         folder, settings = _prepare(Path(temporary))
         settings["dtype"] = dtype
@@ -64,27 +67,27 @@ async def soak(num_windows: int, num_keys: int, dtype: str) -> dict[str, Any]:
             await stays.initialize(folder, settings=settings)
             while (await stays.request("slipstream/stats"))["state"] != "ready":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-            await come_and_go(hosts, folder, settings, NUM_WARM_WINDOWS, seed=1)
-            await type_together(hosts.env, folder, settings, NUM_AT_ONCE, NUM_WARM_KEYS)
-            before = await settled(hosts, 1)
-            begin = time.monotonic()
-            ends = await come_and_go(hosts, folder, settings, num_windows, seed=2)
-            after_windows = await settled(hosts, 1)
-            middle = time.monotonic()
-            num_answered = await type_together(hosts.env, folder, settings, NUM_AT_ONCE, num_keys)
-            after = await settled(hosts, 1)
+
+            async def together(num_windows: int, num_keys: int, seed: int) -> tuple[Counter[str], int]:
+                coming = come_and_go(hosts, folder, settings, num_windows, seed)
+                typing = type_together(hosts.env, folder, settings, NUM_AT_ONCE, num_keys)
+                return await asyncio.gather(coming, typing)
+
+            await together(NUM_WARM_WINDOWS, NUM_WARM_KEYS, seed=1)
+            before, begin = await settled(hosts, 1), time.monotonic()
+            ends, num_answered, states = Counter[str](), 0, list[HostState]()
+            while not states or time.monotonic() - begin < 60 * minutes:
+                more, num_more = await together(num_windows, num_keys, seed=2 + len(states))
+                ends, num_answered = ends + more, num_answered + num_more
+                states.append(await settled(hosts, 1))
             stats = await stays.request("slipstream/stats")
     return {
-        "windows": {"count": num_windows, "ends": dict(ends), "seconds": round(middle - begin)},
-        "typing": {
-            "keys": NUM_AT_ONCE * num_keys,
-            "answered": num_answered,
-            "seconds": round(time.monotonic() - middle),
-        },
+        "seconds": round(time.monotonic() - begin),
+        "windows": {"count": ends.total(), "ends": dict(ends)},
+        "typing": {"keys": NUM_AT_ONCE * num_keys * len(states), "answered": num_answered},
         "before": str(before),
-        "after_windows": str(after_windows),
-        "after": str(after),
-        "left": [*after_windows.differences(before, MEMORY_SHARE), *after.differences(before, MEMORY_SHARE)],
+        "after": [str(state) for state in states],
+        "left": states[-1].differences(before, MEMORY_SHARE),
         "exactness": stats["engine"]["exactness"],
         "shadow": stats["shadow"],
     }
@@ -96,8 +99,9 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=1000)
     parser.add_argument("--keys", type=int, default=12_000, help="in each of eight windows")
     parser.add_argument("--dtype", default="auto", help="of the target: another may be exact in another way")
+    parser.add_argument("--minutes", type=float, default=0.0, help="repeat both for so long")
     options = parser.parse_args()
-    report = asyncio.run(soak(options.windows, options.keys, options.dtype))
+    report = asyncio.run(soak(options.windows, options.keys, options.minutes, options.dtype))
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
     shadow = report["shadow"]
     return 1 if report["left"] or shadow["num_different"] or not shadow["num_checked"] else 0

@@ -31,6 +31,9 @@ PATIENCE_S = 120.0
 THOUGHTS_S, SHARE_OF_THOUGHTS = (0.1, 0.6), 0.1
 REST_S, KEYS_TO_REST = 1.5, 300
 
+# Files that a window has open, and the keys that it types in one before it goes to the next.
+NUM_FILES, KEYS_IN_A_FILE = 3, 120
+
 
 async def open_window(env: Mapping[str, str]) -> LanguageClient:
     """A relay to the host, which starts one where there is none."""
@@ -110,44 +113,59 @@ async def _type_for(
     number: int,
     together: asyncio.Barrier,
 ) -> int:
+    """Type in several open files in turn, a stretch in each; then close them and open others."""
     num_answered = 0
     rng = random.Random(number)  # noqa: S311 - no secret
     async with await open_window(env) as client:
         await client.initialize(folder, settings=settings)
         for first in range(0, num_keys, len(TYPED)):
-            uri = (folder / f"typed{number}_{first}.py").as_uri()
-            client.open(uri, "", language="python")
-            num_answered += await _type(client, uri, TYPED[: num_keys - first], rng, together)
-            client.close(uri)
+            uris = [(folder / f"typed{number}_{first}_{at}.py").as_uri() for at in range(NUM_FILES)]
+            files = [OpenFile(client, uri) for uri in uris]
+            keys = TYPED[: num_keys - first]
+            for stretch in range(0, len(keys), KEYS_IN_A_FILE):
+                file = files[stretch // KEYS_IN_A_FILE % NUM_FILES]
+                typed = keys[stretch : stretch + KEYS_IN_A_FILE]
+                num_answered += await file.type(typed, first + stretch, rng, together)
+            for file in files:
+                client.close(file.uri)
     return num_answered
 
 
-async def _type(
-    client: LanguageClient, uri: str, text: str, rng: random.Random, together: asyncio.Barrier
-) -> int:
-    line = column = num_answered = 0
-    pending: PendingRequest | None = None
-    for number, key in enumerate(text):
-        if number % KEYS_TO_REST == KEYS_TO_REST - 1:
-            async with asyncio.timeout(PATIENCE_S):
-                await together.wait()
-            await asyncio.sleep(REST_S)
-        elif key == "\n" and rng.random() < SHARE_OF_THOUGHTS:
-            await asyncio.sleep(rng.uniform(*THOUGHTS_S))
-        place = {"line": line, "character": column}
-        client.change(uri, [{"range": {"start": place, "end": place}, "text": key}])
-        line, column = (line + 1, 0) if key == "\n" else (line, column + 1)
-        if pending is not None and not pending.answer.done():
-            client.cancel(pending.id)
-        pending = client.send(
-            "textDocument/inlineCompletion",
-            {
-                "textDocument": {"uri": uri},
-                "position": {"line": line, "character": column},
-                "context": {"triggerKind": 2},
-            },
-        )
-        if number % 8 == 0:
-            async with asyncio.timeout(PATIENCE_S):
-                num_answered += bool((await pending)["items"])
-    return num_answered
+class OpenFile:
+    """An open document and the cursor in it."""
+
+    def __init__(self, client: LanguageClient, uri: str) -> None:
+        self.uri = uri
+        self._client = client
+        self._line = self._column = 0
+        client.open(uri, "", language="python")
+
+    async def type(self, text: str, number: int, rng: random.Random, together: asyncio.Barrier) -> int:
+        """Type `text`, which begins with the window's key of this `number`; returns the number of answers."""
+        client, num_answered = self._client, 0
+        pending: PendingRequest | None = None
+        for at, key in enumerate(text, number):
+            if at % KEYS_TO_REST == KEYS_TO_REST - 1:
+                async with asyncio.timeout(PATIENCE_S):
+                    await together.wait()
+                await asyncio.sleep(REST_S)
+            elif key == "\n" and rng.random() < SHARE_OF_THOUGHTS:
+                await asyncio.sleep(rng.uniform(*THOUGHTS_S))
+            place = {"line": self._line, "character": self._column}
+            client.change(self.uri, [{"range": {"start": place, "end": place}, "text": key}])
+            self._line, self._column = (self._line + 1, 0) if key == "\n" else (self._line, self._column + 1)
+            if pending is not None and not pending.answer.done():
+                client.cancel(pending.id)
+            pending = client.send("textDocument/inlineCompletion", self._request())
+            if at % 8 == 0:
+                async with asyncio.timeout(PATIENCE_S):
+                    num_answered += bool((await pending)["items"])
+        return num_answered
+
+    def _request(self) -> dict[str, Any]:
+        position = {"line": self._line, "character": self._column}
+        return {
+            "textDocument": {"uri": self.uri},
+            "position": position,
+            "context": {"triggerKind": 2},
+        }
