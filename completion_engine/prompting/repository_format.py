@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from completion_engine.languages.identifiers import ENDINGS, UNKNOWN, language_of_path
+from completion_engine.cutting.language_names import ENDINGS, UNKNOWN, language_of_path
 from completion_engine.prompting.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
