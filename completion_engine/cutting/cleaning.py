@@ -23,7 +23,8 @@ def without_echo(around: CursorSurroundings, text: str) -> str:
         return text
     stripped = text.lstrip()
     rest = stripped[len(typed) :]
-    return text if not stripped.startswith(typed) or rest.lstrip().startswith(typed) else rest
+    is_row = any(typed[period:] == typed[:-period] for period in range(1, len(typed) // 2 + 1))
+    return rest if stripped.startswith(typed) and not rest.lstrip().startswith(typed) and not is_row else text
 
 
 def without_doubled_brace(around: CursorSurroundings, text: str) -> str:

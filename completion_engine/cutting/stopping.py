@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from completion_engine.cutting.cleaning import indent_unit
 from completion_engine.cutting.lines import (
     Line,
     code_of,
@@ -258,7 +259,7 @@ class _Block(_Walk):
         code = code_of(self.around, self.text, self.lines, index)
         below = self.around.lines_below
         begins = opens_block(code) and bool(below)
-        if begins and indent_width(below[0]) > indent_width(self.whole(index)):
+        if begins and 0 < indent_width(below[0]) - indent_width(self.whole(index)) <= indent_unit(self.around):
             return "end-of-statement"
         return None
 

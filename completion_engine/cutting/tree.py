@@ -62,7 +62,7 @@ class SyntaxWindow:
         after = self._after[num_replaced : num_replaced + _MAX_AFTER_CHARS]
         if len(after) == _MAX_AFTER_CHARS:
             after = after[: after.rfind("\n") + 1]
-        source = self._before + (text + after).encode("utf-8", "replace")
+        source = self._before + (text + (after or "\n")).encode("utf-8", "replace")
         tree = self._within_time(source, self._base)
         blanks = after[: len(after) - len(after.lstrip())]
         end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
