@@ -19,12 +19,15 @@ from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
 _WORD_END = re.compile(
-    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
+    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
+    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
+    r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )
 _WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
 _CLAUSE = re.compile(
-    r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b", re.IGNORECASE
+    r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
+    re.IGNORECASE,
 )
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
@@ -32,7 +35,7 @@ _PUNCTUATION = " \t.,;:!?`'\""
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """The text that replaces the first `num_replaced` characters after the cursor; `rule` is why it is empty."""
+    """The text that replaces `num_replaced` characters after the cursor; `rule` is why it is empty."""
 
     text: str
     num_replaced: int

@@ -85,7 +85,7 @@ class Fitting:
         return text
 
     def _slot_end(self, text: str) -> int:
-        """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
+        """Return where a text leaves the pair, part or cell that the rest of the line ends."""
         around, rest = self._around, self._rest
         ends = [len(text)]
         if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):

@@ -121,7 +121,7 @@ def _end_before_next(around: CursorSurroundings, line: str) -> int:
 def _copied_head(around: CursorSurroundings, text: str) -> int:
     stripped = around.after_all.lstrip()
     is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
-    first, _, others = stripped.partition("\n")
+    first = stripped.partition("\n")[0]
     size = max(_HEAD_CHARS, min(len(first), 60)) if is_line else _HEAD_CHARS
     head = stripped[:size]
     if (at := _find_head(around, text, head, is_line=is_line)) >= 0:
@@ -181,7 +181,7 @@ def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
 def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
     near = [*around.lines_above[-40:], *around.lines_below[:40]]
     alike = [_NUMBERS.sub("0", line.rstrip()) == masked for line in near]
-    return any(first and second for first, second in zip(alike, alike[1:], strict=False))
+    return any(first and second for first, second in pairwise(alike))
 
 
 def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None:
@@ -201,10 +201,10 @@ def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None
             if text[start : start + period] * 2 in around.before or (num_long > 3 and num_letters < 8):
                 continue
             cut = text.rfind("\n", 0, start + period)
-            end = start + period
-            if text[end - 1 : end + 1].isalnum():  # within a word
-                end = text.rfind(" ", 0, end) if " " in text[start:end] else end
-            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else end)
+            keep = start + period
+            if text[keep - 1 : keep + 1].isalnum() and " " in text[start:keep]:  # within a word
+                keep = text.rfind(" ", 0, keep)
+            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else keep)
     return None
 
 

@@ -74,8 +74,7 @@ class SyntaxWindow:
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
-        assert self._parser is not None
-        tree = parse_within(self._parser, source, _MAX_PARSE_S, old)
+        tree = parse_within(self._parser, source, _MAX_PARSE_S, old) if self._parser else None
         self._spent_s += time.thread_time() - begun_s
         self._is_unknown = self._is_unknown or tree is None
         return tree

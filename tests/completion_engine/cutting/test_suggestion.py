@@ -10,10 +10,9 @@ from collections.abc import Callable
 import pytest
 from tree_sitter import Parser, Tree
 
-from completion_engine.grammars import Begun, parse_within
 from completion_engine.cutting import tree as syntax
-from completion_engine.cutting.cutter import Suggestion
-from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.cutter import Cutter, Suggestion
+from completion_engine.grammars import Begun, parse_within
 from completion_engine.text_window import CursorContext
 
 At = Callable[..., CursorContext]
