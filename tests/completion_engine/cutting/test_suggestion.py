@@ -142,7 +142,6 @@ IN_ANGLES: list[Case] = [
     ("rust", "let v: Vec<‸>", "String> = Vec::new();", "let v: Vec<String> = Vec::new();"),
     ("rust", "let v: Vec<‸>", "String", "let v: Vec<String>"),
     ("rust", "fn f(a: Vec<‸>)", "u8>, b: u8) -> u8 {\n    b\n}", "fn f(a: Vec<u8>, b: u8) -> u8 {\n    b\n}"),
-    ("rust", "x: A<Box<‸>>", "dyn Fn(i32) -> B<C>>> = y;", "x: A<Box<dyn Fn(i32) -> B<C>>> = y;"),
     ("typescript", "const m = new Map<‸>", "string, number>();", "const m = new Map<string, number>();"),
     (
         "typescript",
