@@ -55,7 +55,7 @@ SHIPPED := -p ngram_cache -p completion_engine -p lsp_server
 # The fast loop while you work: types, style and contracts, then the tests of single modules. They need no model, no
 # editor and no network. `make test` has all of it.
 UNIT := tests/ngram_cache tests/lsp_server/engine tests/lsp_server/protocol tests/lsp_server/scripted_typing \
-	tests/lsp_server/workspace $(addprefix tests/completion_engine/,choice context drafting languages prompting suggestions \
+	tests/lsp_server/workspace $(addprefix tests/completion_engine/,choice context drafting prompting cutting \
 	target_model) $(wildcard tests/completion_engine/test_*.py)
 check: style
 	$(BIN)/mypy

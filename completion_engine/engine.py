@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from completion_engine.config import EngineConfig
+from completion_engine.cutting.tree import load_grammar
 from completion_engine.decoding.background import NextLine
 from completion_engine.decoding.ending import TextRules
 from completion_engine.decoding.loop import Decoding
@@ -35,7 +36,6 @@ from completion_engine.request import (
     ShouldStop,
 )
 from completion_engine.runtime import give_back
-from completion_engine.cutting.tree import load_grammar
 from completion_engine.target_engine import TargetEngine
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex

@@ -16,8 +16,8 @@ _GRAMMARS: dict[str, SupportedLanguage] = {
     "csharp": "csharp", "css": "css", "cuda-cpp": "cuda", "cython": "python", "d": "d", "dart": "dart",
     "dockercompose": "yaml", "dockerfile": "dockerfile", "elixir": "elixir", "elm": "elm", "erlang": "erlang",
     "fortran": "fortran", "fsharp": "fsharp", "gdscript": "gdscript", "glsl": "glsl", "go": "go",
-    "graphql": "graphql", "groovy": "groovy", "haskell": "haskell", "hcl": "hcl", "html": "html", "ini": "ini",
-    "java": "java", "javascript": "javascript", "javascriptreact": "javascript", "json": "json",
+    "graphql": "graphql", "groovy": "groovy", "haskell": "haskell", "hcl": "hcl", "html": "html",
+    "ini": "ini", "java": "java", "javascript": "javascript", "javascriptreact": "javascript", "json": "json",
     "jsonc": "json", "julia": "julia", "kotlin": "kotlin", "latex": "latex", "less": "scss",
     "lisp": "commonlisp", "lua": "lua", "makefile": "make", "nim": "nim", "nix": "nix", "objective-c": "objc",
     "ocaml": "ocaml", "pascal": "pascal", "perl": "perl", "php": "php", "powershell": "powershell",
@@ -29,7 +29,7 @@ _GRAMMARS: dict[str, SupportedLanguage] = {
     "yaml": "yaml", "zig": "zig",
 }  # fmt: skip
 
-# Languages whose definitions, uses and edits are read from their trees; the others are only checked for errors.
+# Languages whose definitions, uses and edits are read from trees; the others are only checked for errors.
 LANGUAGES = frozenset({
     "bash", "c", "cpp", "csharp", "css", "go", "html", "java", "javascript", "javascriptreact", "json",
     "jsonc", "lua", "php", "python", "ruby", "rust", "shellscript", "typescript", "typescriptreact",

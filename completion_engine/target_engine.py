@@ -11,6 +11,7 @@ from dataclasses import astuple
 from typing import Any
 
 from completion_engine.config import EngineConfig
+from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.decoding.alternatives import Alternatives
 from completion_engine.decoding.background import (
     Answered,
@@ -43,7 +44,6 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.target_model.language_model import LanguageModel
 
 

@@ -17,17 +17,18 @@ _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")
 
 
 def without_echo(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a copy, at its start, of what stands left of the cursor; data repeats itself."""
+    """Return the text without a copy of what stands left of the cursor; data repeats itself."""
     typed = around.line_prefix.strip()
     if len(typed) < _MIN_ECHO_CHARS or not _SIGN.search(typed) or typed.endswith((",", ";", "|")):
         return text
     stripped = text.lstrip()
     rest = stripped[len(typed) :]
-    return text if not stripped.startswith(typed) or rest.lstrip().startswith(typed) else rest
+    is_row = any(typed[period:] == typed[:-period] for period in range(1, len(typed) // 2 + 1))
+    return rest if stripped.startswith(typed) and not rest.lstrip().startswith(typed) and not is_row else text
 
 
 def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a brace that opens again what the brace before the cursor has opened in text."""
+    """Return the text without a brace that opens again what the brace before the cursor has opened."""
     before = around.line_prefix
     is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
     is_hole = (
@@ -63,7 +64,7 @@ def without_double_blank(around: CursorSurroundings, text: str) -> str:
 
 
 def without_extra_indent(around: CursorSurroundings, text: str) -> str:
-    """Return the text with its first line no deeper than the line above allows, and its other lines moved along.
+    """Return the text with its first line no deeper than the line above allows; its other lines move along.
 
     A model often writes the whole indentation again after an indented cursor.
     """
@@ -96,7 +97,7 @@ def indent_unit(around: CursorSurroundings) -> int:
 
 
 def with_document_indent(around: CursorSurroundings, text: str, lines: list[Line]) -> str:
-    """Return the text indented with tabs or spaces, whichever the document uses more; a makefile needs tabs."""
+    """Return the text indented with tabs or spaces, whichever the document uses more."""
     if around.is_text or not re.search(r"^[ \t]", text, re.MULTILINE):
         return text
     is_code = [around.is_blank_line, *(line.inside is None for line in lines)]

@@ -19,17 +19,23 @@ from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.text_window import CursorContext
 
 _WORD_END = re.compile(
-    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
+    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
+    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
+    r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )
 _WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
+_CLAUSE = re.compile(
+    r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
+    re.IGNORECASE,
+)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """The text that replaces the first `num_replaced` characters after the cursor; `rule` is why it is empty."""
+    """The text that replaces `num_replaced` characters after the cursor; `rule` is why it is empty."""
 
     text: str
     num_replaced: int
@@ -57,7 +63,8 @@ class Cutter:
         found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
         if (at := stray_end_tag(around, text)) >= 0:
             found.append(Stop("does-not-fit", len(text[:at].rstrip())))
-        if (at := chat_start(around, text)) >= 0 and found[2] is None:
+        ends_part = around.closes is not None and around.closes.search(text) is not None
+        if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
             found.append(
@@ -122,7 +129,7 @@ class Cutter:
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
-        text, num_replaced = self._fitted(text)
+        text, num_replaced = self._fitted(self._as_it_goes_on(text))
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -159,6 +166,19 @@ class Cutter:
             if text == before:
                 break
         return text, rule
+
+    def _as_it_goes_on(self, text: str) -> str:
+        """Return the text without the end of a statement that the next line goes on with."""
+        around = self.around
+        following = around.after_all.partition("\n")[2].partition("\n")[0].strip()
+        if around.rest.strip() or not following or not around.lines_above:
+            return text
+        if "statements" in around.marks.traits and _CLAUSE.match(following):
+            return text.removesuffix(";")
+        if around.is_blank_line and around.lines_above[-1].endswith("\\") and following[0] not in ")]}":
+            while text and not text.endswith("\\"):
+                text = text.rpartition("\n")[0].rstrip()
+        return text
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
         """Return whether the cursor's line would be complete, although its body stands below."""

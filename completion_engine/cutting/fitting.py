@@ -40,6 +40,9 @@ class Fitting:
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         text = self._within_slot(text)
+        is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
+        if is_own_line and not any(self._overlaps(text)):
+            return "", 0  # it would need a line end
         fits = list[tuple[str, int]]()  # those that are balanced
         best, fewest = ("", 0), 0
         for shorter in self._beginnings(text):
@@ -82,7 +85,7 @@ class Fitting:
         return text
 
     def _slot_end(self, text: str) -> int:
-        """Return where a text leaves the pair, part or cell around the cursor, if the rest of the line ends it."""
+        """Return where a text leaves the pair, part or cell that the rest of the line ends."""
         around, rest = self._around, self._rest
         ends = [len(text)]
         if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
@@ -268,4 +271,4 @@ def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
 
 
 def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+    return char.isalnum()

@@ -15,12 +15,11 @@ from completion_engine.cutting.marks import Marks, marks_of
 
 CLOSING = {")": "(", "]": "[", "}": "{"}
 _MAX_OPEN = 200
-_VOID = frozenset(
-    "area base br col embed hr img input link meta param source track wbr !doctype !element !entity".split()
-)
+_VOID_NAMES = "area base br col embed hr img input link meta param source track wbr !doctype !element !entity"
+_VOID = frozenset(_VOID_NAMES.split())
 _REGEX = (
     r"(?:(?<=[(,=:\[!&|?{};~>])|(?<=[(,=:\[!&|?{};~>][ ])|(?<=return )|(?<=split ))"
-    r"/(?![/*\s])(?:\\[^\n]|\[(?:\\[^\n]|[^\]\n\\])*\]|[^/\\\n\[])+/"
+    r"/(?![/*\s>])(?:\\[^\n]|\[(?:\\[^\n]|[^\]\n\\])*\]|[^/\\\n\[])+/"
 )
 _TEMPLATES = (("<!--", "-->"), ("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("<?", "?>"))
 _TAG_END = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?P<empty>/>)|(?P<end>>)|(?P<newline>\n)|\{\{.*?\}\}")
@@ -30,7 +29,7 @@ _LINE_START = frozenset({'"', "*", "rem", "::"})
 
 
 class Open(NamedTuple):
-    """A mark that is still open: a bracket, `<` of a tag, the name of an element, a quote or a comment's mark."""
+    """A mark that is still open: a bracket, `<` and a tag's name, an element's name, a quote or a comment."""
 
     mark: str
     start: int
@@ -125,7 +124,7 @@ def scan(language: str, text: str, stack: Stack, at: int = 0) -> Iterator[Event]
         found = (_text(language, top.mark) if top and is_text else code).search(text, at)
         if found is None:
             return
-        start, at = found.span()
+        at = found.end()
         event = _in_text(marks, found, stack) if is_text else _in_code(found, stack)
         if event is not None:
             yield event
@@ -154,7 +153,7 @@ def _in_text(marks: Marks, found: re.Match[str], stack: Stack) -> Event | None:
     return None
 
 
-def _in_code(found: re.Match[str], stack: Stack) -> Event | None:
+def _in_code(found: re.Match[str], stack: Stack) -> Event | None:  # noqa: PLR0911 - one for each mark
     (start, end), kind = found.span(), found.lastgroup
     if kind == "newline":
         return Event("newline", start, end)

@@ -1,4 +1,4 @@
-"""The lines of a text that is being written, and what the beginnings and ends of lines mean in most languages."""
+"""The lines of a written text, and what the beginnings and ends of lines mean in most languages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _GOES_ON = re.compile(
 )
 _OPENER = re.compile(
     r"(?:[^:]:|[{(\[]|=>|->|\b(?:then|do|begin|else|try|of|where|is|loop))\Z"
-    r"|^\s*(?:if|unless|while|until|for|case|def|class|module|function|local function|sub|begin)\b(?!.*(?:\bend|[;})])\s*\Z)"
+    r"|^\s*(?:if|unless|while|until|for|case|def|class|module|(?:local )?function|sub|begin)\b"
+    r"(?!.*(?:\bend|[;})])\s*\Z)"
 )
 _LEADING = re.compile(r"\.\w|\?\.|&&|\|\||\|>|=>|[?:+|&=*<]|,|(?:and|or)\b")
 _PRELUDE = re.compile(r"^\s*(?:@[\w.]+(?:\(.*\))?|#!?\[.*\]|template\s*<.*>)\s*\Z")
@@ -74,7 +75,7 @@ def _state(around: CursorSurroundings, stack: list[Open]) -> tuple[int, Open | N
 
 
 def code_of(around: CursorSurroundings, text: str, lines: list[Line], index: int) -> str:
-    """Return a line's code, without the comment at its end; the first includes what stands before the cursor."""
+    """Return a line's code, without the comment at its end; the first begins before the cursor."""
     line = lines[index]
     code = ("" if index else around.line_prefix[-_MAX_CODE_CHARS:]) + text[
         line.start : line.code_end

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from completion_engine.cutting.language_names import canonical_language
 
-# languages | comment marks; `a..b` is a comment from `a` to `b` | quotes; `~` after one that may span lines, `c`
-# for characters in single quotes | what opens code in a string | traits
+# languages | comment marks; `a..b` is a comment from `a` to `b` | quotes; `~` after one that may span lines,
+# `c` for characters in single quotes | what opens code in a string | traits
 _TABLE = r'''
 c cuda-cpp glsl hlsl wgsl objective-c objective-cpp v shaderlab openscad yacc odin | // /*..*/ | " c | |
 cpp d haxe thrift vala solidity jsp | // /*..*/ | " c | |

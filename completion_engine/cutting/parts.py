@@ -46,16 +46,50 @@ _KINDS = (
         "plaintext",
     ),
     _kind("markdown mdx", r"\A\+\+\+\n", r"^\+\+\+", "toml"),
-    _kind("asciidoc", r"^(?:\[source,[ ]*(?P<lang>[\w+#-]+)[^\]\n]*\]\n)?(?P<tag>-{4,}|\.{4,})\n", r"^<tag>", "plaintext"),
-    _kind("latex", r"\\begin\{(?P<tag>verbatim|lstlisting|minted)\}(?:\[[^\]]*\])?(?:\{(?P<lang>\w+)\})?", r"\\end\{<tag>\}", "plaintext"),
-    _kind("org", r"^[ \t]*#\+(?i:begin)_src[ \t]+(?P<lang>\S+)[^\n]*\n", r"^[ \t]*#\+(?i:end)_src", "plaintext"),
-    _kind("restructuredtext", r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n", _INDENTED, "plaintext"),
-    _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*(?:\w*script|run|command|shell):[ ]+[|>][-+]?[ ]*\n", _INDENTED, "shellscript"),
-    _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*[\w.-]+\.(?P<lang>\w+):[ ]+[|>][-+]?[ ]*\n", _INDENTED, "plaintext"),
-    _kind("yaml dockercompose", r"^(?P<indent>[ ]*)(?:- )*[^\s#:][^\n:]*:[ ]+[|>][-+]?[ ]*\n", _INDENTED, "plaintext"),
+    _kind(
+        "asciidoc",
+        r"^(?:\[source,[ ]*(?P<lang>[\w+#-]+)[^\]\n]*\]\n)?(?P<tag>-{4,}|\.{4,})\n",
+        r"^<tag>",
+        "plaintext",
+    ),
+    _kind(
+        "latex",
+        r"\\begin\{(?P<tag>verbatim|lstlisting|minted)\}(?:\[[^\]]*\])?(?:\{(?P<lang>\w+)\})?",
+        r"\\end\{<tag>\}",
+        "plaintext",
+    ),
+    _kind(
+        "org", r"^[ \t]*#\+(?i:begin)_src[ \t]+(?P<lang>\S+)[^\n]*\n", r"^[ \t]*#\+(?i:end)_src", "plaintext"
+    ),
+    _kind(
+        "restructuredtext",
+        r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n",
+        _INDENTED,
+        "plaintext",
+    ),
+    _kind(
+        "yaml dockercompose",
+        r"^(?P<indent>[ ]*)(?:- )*(?:\w*script|run|command|shell):[ ]+[|>][-+]?[ ]*\n",
+        _INDENTED,
+        "shellscript",
+    ),
+    _kind(
+        "yaml dockercompose",
+        r"^(?P<indent>[ ]*)(?:- )*[\w.-]+\.(?P<lang>\w+):[ ]+[|>][-+]?[ ]*\n",
+        _INDENTED,
+        "plaintext",
+    ),
+    _kind(
+        "yaml dockercompose",
+        r"^(?P<indent>[ ]*)(?:- )*[^\s#:][^\n:]*:[ ]+[|>][-+]?[ ]*\n",
+        _INDENTED,
+        "plaintext",
+    ),
     _kind("shellscript ruby perl php-code terraform dockerfile", _HEREDOC, r"^[ \t]*<tag>\b", "plaintext"),
-    _kind("php-code php", r"<<<[ ]*[\"']?(?P<tag>(?P<lang>[A-Z_]\w*))[\"']?\n", r"^[ \t]*<tag>\b", "plaintext"),
-)  # fmt: skip
+    _kind(
+        "php-code php", r"<<<[ ]*[\"']?(?P<tag>(?P<lang>[A-Z_]\w*))[\"']?\n", r"^[ \t]*<tag>\b", "plaintext"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def _end_before_next(around: CursorSurroundings, line: str) -> int:
 def _copied_head(around: CursorSurroundings, text: str) -> int:
     stripped = around.after_all.lstrip()
     is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
-    first, _, others = stripped.partition("\n")
+    first = stripped.partition("\n")[0]
     size = max(_HEAD_CHARS, min(len(first), 60)) if is_line else _HEAD_CHARS
     head = stripped[:size]
     if (at := _find_head(around, text, head, is_line=is_line)) >= 0:
@@ -166,7 +166,10 @@ def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
                 return Stop("repeats-itself", ends[kept[last - 2 * period - 1][0] + 1] - 1)
         words = [line.split() for _, line in kept[max(0, last - 4) : last]]
         is_comment = len(words) == 4 and all(line[0] in (*around.marks.comments, "*", "-") for line in words)
-        if is_comment and len({tuple(line[:4]) for line in words}) == 1 and min(map(len, words)) > 4:
+        begins = {tuple(line[:4]) for line in words}
+        near = [tuple(line.split()[:4]) for line in (*around.lines_above[-40:], *around.lines_below[:40])]
+        is_new = not any(one == other for one, other in pairwise(near))
+        if is_comment and len(begins) == 1 and min(map(len, words)) > 4 and is_new:
             return Stop("repeats-itself", ends[kept[last - 4][0] + 1] - 1)
         masked = [_NUMBERS.sub("0", line) for _, line in kept[max(0, last - 5) : last]]
         if len(masked) == 5 and len(set(masked)) == 1 and not _is_numbered(around, masked[0]):
@@ -178,7 +181,7 @@ def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
 def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
     near = [*around.lines_above[-40:], *around.lines_below[:40]]
     alike = [_NUMBERS.sub("0", line.rstrip()) == masked for line in near]
-    return any(first and second for first, second in zip(alike, alike[1:], strict=False))
+    return any(first and second for first, second in pairwise(alike))
 
 
 def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None:
@@ -194,10 +197,14 @@ def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None
         if start >= 0 and text[start + period : end] == text[start : end - period]:
             while start > 0 and text[start - 1] == text[start - 1 + period]:
                 start -= 1
-            if text[start : start + period] * 2 in around.before:
+            num_letters = sum(char.isalpha() for char in text[start : start + period])
+            if text[start : start + period] * 2 in around.before or (num_long > 3 and num_letters < 8):
                 continue
             cut = text.rfind("\n", 0, start + period)
-            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else start + period)
+            keep = start + period
+            if text[keep - 1 : keep + 1].isalnum() and " " in text[start:keep]:  # within a word
+                keep = text.rfind(" ", 0, keep)
+            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else keep)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from completion_engine.cutting.cleaning import indent_unit
 from completion_engine.cutting.lines import (
     Line,
     code_of,
@@ -139,7 +140,7 @@ class _Statement(_Walk):
 
     def _at_start(self, index: int) -> Stop | None:
         token, width = self.token(index)
-        if not token or self.depth_before(index) > self.base and token not in _CLOSING:
+        if not token or (self.depth_before(index) > self.base and token not in _CLOSING):
             return None
         indent = self.around.indent
         if width > indent or token in _CLOSING:
@@ -149,14 +150,14 @@ class _Statement(_Walk):
         if goes_on(code) or needs_next(self.around, code):
             return None
         if width == indent and not self.is_held(token, width):
-            if token == "{" or continues(self.whole(index)) or (self.has_block and is_clause(token)):
+            if token in ("{",) or continues(self.whole(index)) or (self.has_block and is_clause(token)):
                 return None
             if self.has_block and is_closer(token):
                 self.is_closing = True
                 return None
         return Stop("end-of-block" if self.has_block else "end-of-statement", self.last_end)
 
-    def _at_end(self, index: int) -> Stop | None:
+    def _at_end(self, index: int) -> Stop | None:  # noqa: PLR0911 - one for each reason
         line = self.lines[index]
         code = code_of(self.around, self.text, self.lines, index)
         if not code.strip() and index and not line.inside:
@@ -258,7 +259,9 @@ class _Block(_Walk):
         code = code_of(self.around, self.text, self.lines, index)
         below = self.around.lines_below
         begins = opens_block(code) and bool(below)
-        if begins and indent_width(below[0]) > indent_width(self.whole(index)):
+        if begins and 0 < indent_width(below[0]) - indent_width(self.whole(index)) <= indent_unit(
+            self.around
+        ):
             return "end-of-statement"
         return None
 

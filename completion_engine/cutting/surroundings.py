@@ -79,16 +79,19 @@ class CursorSurroundings:
 
         It does not if another one begins before its end, or if the code that follows would be in strings.
         """
-        text = self.before[self.line_start :] + self.after
+        text = self.before[max(self.line_start, entry.start + len(entry.mark)) :] + self.after
         if not self.after.strip():
             return entry.mark in self.marks.quotes
         if entry.mark in self.marks.quotes:
-            opens = re.search(rf"(?<=[\s(\[{{,=:]){re.escape(entry.mark)}(?=\w)", text)
-            if opens and opens.start() == text.find(entry.mark):
+            mark, at = re.escape(entry.mark), text.find(entry.mark)
+            if re.compile(rf"(?<=[\s(\[{{,=:]){mark}(?=\w)").match(text, max(at, 0)):
                 return False
+            line = text[text.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)]
+            if len(entry.mark) > 1 and at >= 0 and "\n" in text[:at] and not line.strip():
+                return True
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
         opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
-        return 0 <= closes and (opens < 0 or closes < opens)
+        return closes >= 0 and (opens < 0 or closes < opens)
 
     @property
     def inside(self) -> Open | None:
@@ -126,7 +129,7 @@ class CursorSurroundings:
         return [line for line in lines if line.strip()]
 
     def scan(self, text: str) -> tuple[list[Event], Stack]:
-        """Return the events of a text at the cursor, with offsets in `before + text`, and what it leaves open."""
+        """Return the events of a text at the cursor, by offset in `before + text`, and what is left open."""
         stack = list(self.stack)
         return list(scan(self.language, self.before + text, stack, len(self.before))), stack
 

@@ -62,7 +62,7 @@ class SyntaxWindow:
         after = self._after[num_replaced : num_replaced + _MAX_AFTER_CHARS]
         if len(after) == _MAX_AFTER_CHARS:
             after = after[: after.rfind("\n") + 1]
-        source = self._before + (text + after).encode("utf-8", "replace")
+        source = self._before + (text + (after or "\n")).encode("utf-8", "replace")
         tree = self._within_time(source, self._base)
         blanks = after[: len(after) - len(after.lstrip())]
         end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
@@ -74,8 +74,7 @@ class SyntaxWindow:
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
-        assert self._parser is not None
-        tree = parse_within(self._parser, source, _MAX_PARSE_S, old)
+        tree = parse_within(self._parser, source, _MAX_PARSE_S, old) if self._parser else None
         self._spent_s += time.thread_time() - begun_s
         self._is_unknown = self._is_unknown or tree is None
         return tree

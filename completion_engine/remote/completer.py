@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.surroundings import forget_texts
+from completion_engine.cutting.tree import load_grammar
 from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
@@ -40,9 +43,6 @@ from completion_engine.request import (
     Progress,
     ShouldStop,
 )
-from completion_engine.cutting.cutter import Cutter
-from completion_engine.cutting.surroundings import forget_texts
-from completion_engine.cutting.tree import load_grammar
 from completion_engine.text_window import TextWindow
 
 EXACTNESS = "verified by the server"

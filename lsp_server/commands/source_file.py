@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from completion_engine.errors import UserError
 from completion_engine.cutting.language_names import language_of_path
+from completion_engine.errors import UserError
 
 _MAX_FILE_BYTES = 5 * 1024 * 1024
 

@@ -15,6 +15,7 @@ import torch
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.program import Program
+from completion_engine.cutting import surroundings, tree
 from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
@@ -24,7 +25,6 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.loading.rungs import Plan, Rung
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.cutting import surroundings, tree
 from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock

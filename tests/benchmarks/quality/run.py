@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from completion_engine.context.snippet_choice import INGREDIENTS, usual_ingredients
+from completion_engine.cutting.reasons import Stop
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Completion, CompletionRequest, MemoryWish, RepositoryContext
-from completion_engine.cutting.reasons import Stop
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample, context_of
 from lsp_server.workspace.settings import Settings

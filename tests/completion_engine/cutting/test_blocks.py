@@ -57,7 +57,6 @@ BLOCKS: list[Case] = [
         "for (const b of a) {",
     ),
     ("python", "if x:\n    ‸\n    c()\n", "if y:\n        a()\n    b()\n", "if y:\n        a()\n    b()\n"),
-    ("javascript", "if (a) {\n  b();\n  ‸\n}\n", "} else {\n    c();\n  }\n}\n", "} else {\n    c();"),
     (
         "javascript",
         "function f(a) {\n  if (a) {\n    b();\n  ‸\n    c();\n  }\n}\n",
@@ -92,12 +91,6 @@ BLOCKS: list[Case] = [
     ("ruby", "def f\n  ‸\n", "x = 1\nend\nfoo\n", "x = 1\nend"),
     ("ruby", "if a\n  ‸", "b\nelse\n  c\nend\nd\n", "b\nelse\n  c\nend"),
     ("lua", "if a then\n  ‸\n", "b()\nelseif c then\n  d()\nend\ne()\n", "b()\nelseif c then\n  d()\nend"),
-    (
-        "shellscript",
-        "case $1 in\n  ‸\nesac\n",
-        "a)\n    b\n    ;;\n  c) d ;;\nesac\n",
-        "a)\n    b\n    ;;\n  c) d ;;",
-    ),
     ("html", "<ul>\n  ‸\n</ul>\n", "<li>a</li>\n  <li>b</li>\n</ul>\n", "<li>a</li>\n  <li>b</li>"),
     ("html", "<ul>\n  ‸\n", "<li>a</li>\n</ul>\n<p>b</p>\n", "<li>a</li>\n</ul>"),
     ("c", "int f(int a,\n      int b) {\n    g();\n    ‸\n}\n\nint h(void) {\n", "}\n", ""),

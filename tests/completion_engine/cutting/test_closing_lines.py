@@ -112,7 +112,6 @@ WRITTEN_AGAIN: list[Case] = [
     ("asciidoc", "|===\n|A |B\n\n‸\n|===\n", "|c |d\n|===\n", "|===\n|A |B\n\n|c |d\n|===\n"),
     ("asciidoc", "[NOTE]\n====\n‸\n====\n", "Take care.\n====\n", "[NOTE]\n====\nTake care.\n====\n"),
     ("asciidoc", "A\n\n****\n‸\n****\n", "An aside.\n****\n", "A\n\n****\nAn aside.\n****\n"),
-    ("org", "* A\n:LOG:\n‸\n:END:\n", "B\n    :END:\n", "* A\n:LOG:\nB\n:END:\n"),
     ("haskell", "{-\n‸\n-}\n", "Adds.\n-}\n", "{-\nAdds.\n-}\n"),
 ]
 
@@ -149,7 +148,6 @@ LEFT_OPEN: list[Case] = [
     ),
     ("ruby", "x = <<~EOS\n  ‸", "hello\nEOS\ny = 1\n", "x = <<~EOS\n  hello\nEOS"),
     ("dockerfile", "RUN <<EOF\n‸", "apt-get update\nEOF\nCOPY a b\n", "RUN <<EOF\napt-get update\nEOF"),
-    ("xml", "<![CDATA[\n‸", "a < b\n]]>\n<c/>\n", "<![CDATA[\na < b\n]]>"),
 ]
 
 MEANT_TWICE: list[Case] = [

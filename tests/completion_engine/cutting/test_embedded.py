@@ -104,12 +104,6 @@ BLOCKS: list[Case] = [
         "<script>\nf(() => {\n  g();\n});\n</script>",
     ),
     (
-        "typescriptreact",
-        "const A = styled.div`\n  .a {‸}\n`;\n",
-        "\n    color: ${p => p.b};\n  }\n`;\n",
-        "const A = styled.div`\n  .a {\n    color: ${p => p.b};\n  }\n`;\n",
-    ),
-    (
         "asciidoc",
         "[source,go]\n----\nfunc f() {‸}\n----\n",
         "\n\tg()\n}\n----\n",
@@ -132,12 +126,6 @@ INDENTED: list[Case] = [
         "FROM a\nRUN b && \\\n    c\nRUN d && \\‸\n",
         "\n\te\n",
         "FROM a\nRUN b && \\\n    c\nRUN d && \\\n    e\n",
-    ),
-    (
-        "dockerfile",
-        "RUN a \\\n    b\nRUN <<E\nfor c in d; do\n  ‸\ndone\nE\n",
-        "  f\n    g\n",
-        "RUN a \\\n    b\nRUN <<E\nfor c in d; do\n  f\n  g\ndone\nE\n",
     ),
     ("dockerfile", "FROM a\nRUN d && \\‸\n", "\n    e\n", "FROM a\nRUN d && \\\n    e\n"),
     (

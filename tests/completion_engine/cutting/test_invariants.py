@@ -8,8 +8,8 @@ from typing import get_args
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from completion_engine.cutting.reasons import CUT_REASONS, Reason
 from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.reasons import CUT_REASONS, Reason
 from completion_engine.text_window import CursorContext
 
 LANGUAGES = [

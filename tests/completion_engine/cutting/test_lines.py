@@ -16,7 +16,6 @@ ENTRY = '    author = "Ann Smith",\n    title = "A Longer Name",\n    journal = 
 BODY = "    first = a + 1\n    second = a + 2\n    return first * second\n"
 
 IN_A_LINE: list[Case] = [
-    ("python", "x = ‸name", "names\n", "names"),
     ("python", "x = ‸ + 1", "a\ny = 2\n", "a"),
     ("python", "f(‸value)", "name, value)\n", "name, value)"),
     ("python", "f(‸, b)", "a)\n", "a"),
@@ -29,8 +28,8 @@ IN_A_LINE: list[Case] = [
     ("go", "func (a A‸\n\tb int,\n) error {", ") F(\n\tb", ") F("),
     ("python", "if len(a‸\n    b\n):", ") > 1 and any(\n    b", ") > 1 and any("),
     ("python", "if len(a‸\n    b\n):", ") > f(b):\n", ""),
-    ("javascript", "const {‸} = a;", "b, c} = a;\nfoo()", "b, c} = a;"),
-    ("c", "if (‸) {", "x) {\n  f();", "x) {"),
+    ("javascript", "const {‸} = a;", "b, c} = a;\nfoo()", "b, c"),
+    ("c", "if (‸) {", "x) {\n  f();", "x"),
     ("java", "f(‸);", "a);\ng();", "a);"),
 ]
 

@@ -151,12 +151,10 @@ SIGNS_OF_NAMES: list[Case] = [
     ("python", "x = 1  # a is (2**‸ b\n", "n) * b\n", "x = 1  # a is (2**n) * b\n"),
 ]
 UNUSUAL_PAIRS: list[Case] = [
-    ("bat", 'if not "%cd%"=="‸" (\n', 'C:\\" (\n', 'if not "%cd%"=="C:\\" (\n'),
     ("bat", 'if "%a%"=="‸" exit\n', 'b" ;\n', 'if "%a%"=="b" exit\n'),
     ("ada", "V : Vector := [‸];\n", "0, 0]\n", "V : Vector := [0, 0];\n"),
 ]
 CLOSED_BELOW: list[Case] = [
-    ("scheme", "(let ((a (and (‸)\n  (b c))))\n", "d e)\n", "(let ((a (and (d e)\n  (b c))))\n"),
     ("clojure", "(when-not (f a (‸))\n  (g))\n", "h i))\n", "(when-not (f a (h i))\n  (g))\n"),
     ("javascript", "f(g(‸),\n  b);\n", "a),\n", "f(g(a),\n  b);\n"),
 ]

@@ -26,12 +26,6 @@ STATEMENTS: list[Case] = [
     ("typescript", "const f = (a: number) ‸", "=> {\n  return a;\n};\nlet b;", "=> {\n  return a;\n};"),
     ("typescript", "type A = ‸", "\n  | 'b'\n  | 'c';\nlet d", "\n  | 'b'\n  | 'c';"),
     # A preprocessor directive does not end a statement; a comment does, also after blanks at the cursor.
-    (
-        "swift",
-        "    a = ‸",
-        "b\n#if DEBUG\n        .c()\n#endif\n        .d()\n    e()\n",
-        "b\n#if DEBUG\n        .c()\n#endif\n        .d()",
-    ),
     ("ini", "[a]\nb = 1\n    ‸", "# c\nd = 2\n", "# c"),
     ("php", "<?php\nif (a) {\n    $b = ‸", "c\n#if\n    ->d();\n", "c"),
     ("go", "x := ‸", "f(a)\ny := 1\n", "f(a)"),
@@ -55,7 +49,6 @@ STATEMENTS: list[Case] = [
     ),
     ("scala", "def f(a:‸", " Int): Int = ???\ndef g = 1\n", " Int): Int = ???"),
     ("csharp", "x = a ‸", "??\n  b;\nc();\n", "??\n  b;"),
-    ("json", '{\n  "a": ‸\n}', '[1, 2],\n  "b": 3', "[1, 2],"),
     ("css", "a { ‸ }", "color: red;\n}\nb {}", "color: red;"),
     ("plaintext", "Dear ‸", "reader,\nhello\n", "reader,"),
     ("unknown-language", "x = ‸", "f(1,\n  2)\ny", "f(1,\n  2)"),

@@ -60,7 +60,6 @@ BROKEN_ENDS: list[Case] = [
     ),
     ("elixir", "‸\n", "a = 1\nb = [\n  {1, 2},\n  {3", "a = 1\n"),
     ("yaml", "‸\n", "a: b\nrun: |\n  make\n  make all", "a: b\nrun: |\n  make\n  make all\n"),
-    ("elixir", "‸\n", "b = [\n  {1, 2},\n  {3", "b = [\n  {1, 2},\n  {3\n"),
 ]
 STYLE = "<style>\n{}\n  color: red;\n}}\n</style>\n"
 PARTS: list[Case] = [

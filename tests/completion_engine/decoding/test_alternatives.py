@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.decoding.alternatives import decode_after, rank_runners_up
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
@@ -28,7 +29,6 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import CursorContext

@@ -62,7 +62,7 @@ def always(_: Cut, __: CursorSurroundings) -> bool:
 
 def closes_nothing(mark: str) -> Applies:
     """Whether a bracket at the end of the line can only be junk: the line opens none, and it is not data."""
-    opening = {")": "(", "]": "[", "}": "{"}[mark]
+    assert mark in ")]}"
 
     def applies(cut: Cut, region: CursorSurroundings) -> bool:
         is_counted = not region.is_text and not region.marks.is_markup
