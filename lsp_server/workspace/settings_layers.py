@@ -128,8 +128,8 @@ def narrow(base: Settings, values: object, source: str) -> Merged:
     reader = Reader(source)
     wanted = reader.read(base, values)
     if reader.unread:
-        problems = summed_up(reader.all_problems(), source)
-        return Merged(_closed(base), problems, frozenset(reader.unread))
+        named = summed_up(reader.all_problems(), source)
+        return Merged(_closed(base), named, frozenset(reader.unread))
     problems = reader.all_problems()
     given = _given_keys(values)
     changes: dict[str, dict[str, Any]] = {"": {}, "index": {}}
