@@ -21,7 +21,7 @@ def checksum(array: NDArray[Any]) -> str:
     num_summed = raw.size // (8 * _PAGE_WORDS) * 8 * _PAGE_WORDS
     pages = raw[:num_summed].view(np.uint64).reshape(-1, _PAGE_WORDS)
     digest = hashlib.blake2b(np.add.reduce(pages, axis=1, dtype=np.uint64), digest_size=_LENGTH)
-    digest.update(raw[num_summed:])
+    digest.update(raw[num_summed:].data)
     return digest.hexdigest()
 
 
