@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 # Room for the header, which is known only when all is written. The weights after it begin at a cache line.
 _HEADER_BYTES = (1 << 18) - 8
 _SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
-_FORMAT = 2  # of the file: 2 has checksums
+_FORMAT = 2  # the first one with checksums
 _WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
 _SUFFIX = ".safetensors"
 _UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
@@ -80,7 +80,7 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
 
 
 def packed_folder(files: Sequence[Path]) -> Path:
-    """Where all that is packed of the model in these files lies."""
+    """The folder of everything that is packed of the model in these files."""
     place = hashlib.sha256(repr([str(file.resolve()) for file in files]).encode()).hexdigest()[:16]
     return Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place
 

@@ -1,4 +1,4 @@
-"""What is stored for a target, apart from its model: packed weights, compiled kernels, a trained drafter.
+"""The stored files of a target besides its model: packed weights, compiled kernels, a trained drafter.
 
 Finds what is damaged, and removes it so that the next load makes it anew.
 """

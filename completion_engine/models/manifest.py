@@ -133,7 +133,7 @@ def weights_damage(folder: Path) -> str:
 def is_current(folder: Path, source: Mapping[str, Any]) -> bool:
     """Whether a prepared folder is in order, and has the checksums that earlier versions did not write.
 
-    Where nothing can be written it does without.
+    A folder that cannot be written does without them.
     """
     if find_damage(folder, source):
         return False

@@ -52,7 +52,7 @@ class Masking:
         """
         at, whole = len(prefix), prefix + suffix
         suffix = suffix[: self._window.num_after + _BEYOND]
-        # What makes values secret in a manifest may stand anywhere in it.
+        # The line that makes the values of a manifest secret may stand anywhere in it.
         spans = secret_spans(whole) if is_manifest(whole) else self._spans(prefix, prefix + suffix)
         if any(start <= at <= end for start, end in spans):
             return None

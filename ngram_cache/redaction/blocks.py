@@ -46,7 +46,7 @@ def find_manifests(text: str) -> Iterator[Span]:
 
 
 def find_joined(text: str) -> Iterator[Span]:
-    """Yield the spans of tokens that several literals hold in pieces."""
+    """Yield the spans of tokens that are split into several literals."""
     for found in _JOINED.finditer(text):
         pieces = [piece.span() for piece in _PIECE.finditer(text, *found.span())]
         joined = "".join(text[start:end] for start, end in pieces)

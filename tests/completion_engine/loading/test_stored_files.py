@@ -1,4 +1,4 @@
-"""A load that fails gets new files, once; what is damaged is found, and a damaged drafter is left out."""
+"""A load that fails gets new files once. Damaged files are found, and a damaged drafter is left out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Load:
     ("error", "is_mended"),
     [
         (ValueError("cannot convert float NaN to integer"), True),
-        (DataError("The model is of a kind that nobody can read."), False),
+        (DataError("The model is of an unknown kind."), False),
         (MachineError("There is too little memory."), False),
     ],
     ids=["bug", "data", "machine"],
