@@ -19,6 +19,7 @@ EXPLANATIONS = (
     "The setting `context` turns", "The statistics page shows", "The model then runs",
     "Completions from servers", "Their bits may differ", "The status shows", "[fleet/]",
     "Rules are ignore files", "Packages:",
+    "In the examples of [gitleaks]", "Before these examples", "This finds most secrets",
     "A `.slipstream.toml`, your", "A `.slipstream.toml` may also", "PyTorch's CPU build",
 )  # fmt: skip
 BEGINNINGS = (*EXPLANATIONS, *(one for tests in PROMISES.values() for some in tests.values() for one in some))
@@ -27,7 +28,7 @@ BEGINNINGS = (*EXPLANATIONS, *(one for tests in PROMISES.values() for some in te
 def sentences() -> list[str]:
     """The sentences, list items and table rows of the page, without its headings."""
     text = (TESTS.parent / "docs/privacy.md").read_text("utf-8")
-    blocks = re.split(r"\n(?=- |\|)|\n\n", re.sub(r"^#.*$", "", text, flags=re.MULTILINE))
+    blocks = re.split(r"\n(?= *- |\|)|\n\n", re.sub(r"^#.*$", "", text, flags=re.MULTILINE))
     whole = [" ".join(block.split()).removeprefix("- ") for block in blocks]
     rows = [row for row in whole if not re.match(r"\| (you open|---)", row)]
     return [one for row in rows for one in re.split(r"(?<=[.:])\s+(?=[A-Z`\[])", row) if one]
