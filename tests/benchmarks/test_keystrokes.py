@@ -211,7 +211,10 @@ def test_a_table_for_a_page_is_markdown() -> None:
     lines = markdown({"A": figures_of([a_run(num_late=0)])})
     assert lines[0].startswith("| program | answered: p50 | p95 |")
     assert lines[1] == "| " + " | ".join(["---"] * len(COLUMNS)) + " |"
-    assert lines[2] == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 0 | 0% | 0.0 | 0 | 4 |"
+    assert (
+        lines[2]
+        == "| A | 90 ms | 400 ms | 75% | 100% | 50% | 75% | 300 ms | 20% | 10 | 0 | 0% | 0.0 | 0 | 4 |"
+    )
 
 
 def test_a_table_of_result_files_tells_of_a_busy_machine(tmp_path: Path) -> None:
