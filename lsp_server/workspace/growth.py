@@ -23,7 +23,7 @@ MAX_NOTICES = 2  # for each pause: each one moves text on the screen
 
 @dataclass(slots=True)
 class _Pause:
-    """A cursor that rests: what was asked there first, and what is on the screen since `shown_s`."""
+    """A cursor that rests, the last request there, and the completion on the screen since `shown_s`."""
 
     snapshot: DocumentSnapshot
     place: LineColumn

@@ -1,7 +1,7 @@
-"""What stands on the screen at given times after a key at a new place, without another key.
+"""The text on the screen at given times after a key at a new place, without another key.
 
-The client asks once, shows the answer, and asks again each time it is notified that the suggestion grew; with
-`knows_growth` off it is a client that knows no such notification. Owns the course of the measurement.
+The client asks once, shows the answer, and asks again each time it is notified that the suggestion grew.
+Without `knows_growth` the client does not announce this, and is not notified.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ async def _look(client: LanguageClient, sample: Sample, root: Path, screens: lis
 
 
 def figures(places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is right at each time, and after a request by a key."""
+    """The right text at each time, and after a request by a key."""
     at = {
         f"{seconds} s": right([(place["sample"], place["at"][number]) for place in places])
         for number, seconds in enumerate(TIMES_S)

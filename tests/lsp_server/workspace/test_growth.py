@@ -17,7 +17,7 @@ URI, PLACE = "file:///a.py", (0, 8)
 
 
 class Window:
-    """A document with a cursor in it, and what its client hears."""
+    """A document with a cursor in it, and the notifications of its client."""
 
     def __init__(self, *, is_wanted: bool = True) -> None:
         self.session, self.heard = Session(), list[dict[str, Any]]()
@@ -30,7 +30,7 @@ class Window:
         self.request = CompletionRequest(snapshot.prefix, snapshot.suffix, "python", URI)
 
     def answer(self, text: str, *, is_provisional: bool = False, **changes: Any) -> str:
-        """What is shown of an answer of the engine."""
+        """Return the text that is shown of an answer of the engine."""
         stats = CompletionStats(finish_reason="deadline", is_provisional=is_provisional)
         request = replace(self.request, **changes)
         return self.growth.answered(self.snapshot, PLACE, request, Completion(text, 0, stats)).text
