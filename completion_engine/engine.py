@@ -222,6 +222,10 @@ class CompletionEngine:
             return False
         return self._on_any_rung(lambda on: on.idle(cancellation, is_late=is_late))
 
+    def take_grown(self) -> CompletionRequest | None:
+        """Return the request whose answer would show more by now, once; None without news."""
+        return self.on_target.take_grown()
+
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none.
 

@@ -66,6 +66,7 @@ class TargetEngine:
         )
         self.preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
         self._background: BackgroundWriting | BackgroundPrompt | None = None
+        self._grown: CompletionRequest | None = None  # which background work has news for
         self._answered: Answered | None = None  # after which no background work was chosen yet
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
@@ -146,10 +147,17 @@ class TargetEngine:
             return self.shadow.step()
         with self.energy.measured(lambda: work.num_written):
             goes_on = work.step(self._new_stats(), cancellation)
+        if isinstance(work, BackgroundWriting) and work.has_news(has_ended=not goes_on):
+            self._grown = work.prepared.request
         if not goes_on:
             shows_all, widen = work.prepared.shows_all, self.preparation.with_whole_prompt
             self._background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
         return self._background is not None or self.shadow.is_waiting
+
+    def take_grown(self) -> CompletionRequest | None:
+        """Return the request whose answer would show more by now, once; None without news."""
+        grown, self._grown = self._grown, None
+        return grown
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none."""
@@ -208,7 +216,7 @@ class TargetEngine:
         """Give the background work up: the drafters keep what they may of it."""
         if self._background is not None:
             self._background.end()
-        self._background = self._answered = None
+        self._background = self._answered = self._grown = None
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self.target.device), target=self.config.target)

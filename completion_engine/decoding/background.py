@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from completion_engine.decoding.ending import Finish, Limits, NoRules, TextRules
+from completion_engine.decoding.ending import Ending, Finish, Limits, NoRules, TextRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
@@ -56,6 +56,7 @@ class BackgroundWriting:
     widen: Widen | None = None
     shown: str = ""
     is_complete: bool = False
+    _has_told: bool = False
 
     @property
     def num_written(self) -> int:
@@ -73,6 +74,27 @@ class BackgroundWriting:
             return False
         self.decoding.step(self.step_times.next_ms(cancellation))
         return True
+
+    def has_news(self, *, has_ended: bool) -> bool:
+        """Return whether an answer to the request would show more by now, or something better.
+
+        That is so once it `has_ended`, and once before, when a further line is complete.
+        """
+        if self.is_complete or self.decoding is None:
+            return False
+        text = self.decoding.written.text
+        is_further_line = text.startswith(self.shown) and "\n" in text[len(self.shown) :].lstrip()
+        if not has_ended and (self._has_told or not is_further_line):
+            return False
+        self._has_told = True
+        return not self.shown.startswith(self._answer_by_now(self.decoding))
+
+    def _answer_by_now(self, decoding: Decoding) -> str:
+        """Return what an answer would show of the text so far, by its confidence too."""
+        limits = replace(self.limits, min_confidence=1 - self.prepared.request.eagerness)
+        text = decoding.written.text
+        finish = Ending(decoding.written).finish(decoding.tokens, decoding.probabilities, self.rules, limits)
+        return text[: finish.num_chars if finish else self.rules.boundary(text)].rstrip()
 
     def need_test(self) -> RequestTest:
         """Return a test of whether a request needs the result of the next step; any thread may call the test.

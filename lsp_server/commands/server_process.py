@@ -22,11 +22,15 @@ _LOADING_S = 1800.0
 
 @asynccontextmanager
 async def running_server(
-    root: Path, *, settings: Mapping[str, Any], env: Mapping[str, str] | None = None
+    root: Path,
+    *,
+    settings: Mapping[str, Any],
+    env: Mapping[str, str] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[LanguageClient]:
     """A client of a new server process that works in `root`; the process ends with the block."""
     async with await LanguageClient.start(SERVER_COMMAND, cwd=root, env=env) as client:
-        await client.initialize(root, settings=settings)
+        await client.initialize(root, settings=settings, capabilities=capabilities)
         yield client
 
 

@@ -61,6 +61,15 @@ class EditCompleter(Protocol):
         ...
 
 
+@runtime_checkable
+class GrowingCompleter(Protocol):
+    """An engine that writes on after an answer that was cut short, and reports when it has more."""
+
+    def take_grown(self) -> CompletionRequest | None:
+        """Return the request whose answer would show more by now, once; None without news."""
+        ...
+
+
 class NoEngineError(Exception):
     """The engine was dropped, and no other one could be loaded in its place."""
 
@@ -130,12 +139,13 @@ class EngineUser:
     """A user of an engine, which other users may share. Methods are called on any thread and must not wait.
 
     `on_status` receives each change of the engine's state, `on_failure` errors that are bugs, `on_notice`
-    messages for the user.
+    messages for the user, `on_grown` requests whose answers would show more by now.
     """
 
     on_status: Callable[[EngineStatus], None] = _ignore
     on_failure: Callable[[BaseException], None] = _ignore
     on_notice: Callable[[Notice], None] = _ignore
+    on_grown: Callable[[CompletionRequest], None] = _ignore
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from lsp_server.engine.engine_types import (
     EditJob,
     EngineJob,
     EngineStatus,
+    GrowingCompleter,
     Load,
     NoEngineError,
     failed_status,
@@ -41,6 +42,7 @@ class GuardedEngine:
     def __init__(self, tell_all: Callable[[BaseException], None]) -> None:
         self._tell_all = tell_all
         self._engine: Completer | None = None
+        self._answered: EngineJob | None = None  # the last request that was answered
         self._num_failures = 0
 
     @property
@@ -96,6 +98,7 @@ class GuardedEngine:
             job.user.on_failure(error)
             return error
         self._num_failures = 0
+        self._answered = job
         completion.stats.ms["queue"] = queue_ms
         completion.stats.ms["total"] += queue_ms
         return completion
@@ -111,6 +114,17 @@ class GuardedEngine:
         except BaseException as error:
             job.user.on_failure(error)
             return error
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        """Run one step of background work; return False if there is none.
+
+        If the last answer would show more after it, its user is notified.
+        """
+        more = self.call(lambda engine: engine.idle(cancellation))
+        grown = self._engine.take_grown() if isinstance(self._engine, GrowingCompleter) else None
+        if grown is not None and self._answered is not None and grown.is_at(self._answered.request):
+            self._answered.user.on_grown(grown)
+        return bool(more)
 
     def call(self, function: Callable[[Completer], Any]) -> Any:
         """Return the function's result; None if it was interrupted, or failed and was reported."""

@@ -63,12 +63,18 @@ class Scheduler:
             on_status=lambda status: self._call(window.on_status, status),
             on_failure=lambda error: self._call(window.on_failure, error),
             on_notice=lambda notice: self._call(window.on_notice, notice),
+            on_grown=lambda request: self._call(window.on_grown, request),
         )
 
     @property
     def status(self) -> EngineStatus:
         """The engine's present state."""
         return self._engine.status if self._engine is not None else EngineStatus()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the engine has nothing to do, as far as that is known."""
+        return not isinstance(self._engine, SharedEngine) or self._engine.thread.is_quiet
 
     @property
     def _refusal(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from completion_engine.errors import SlipstreamError
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import Cancellation, Completion, CompletionRequest, Progress
-from lsp_server.engine.engine_types import Completer, Load
+from lsp_server.engine.engine_types import Completer, GrowingCompleter, Load
 
 _MEMORY = ("num_weight_bytes", "num_cache_bytes", "num_drafter_bytes")
 
@@ -89,6 +89,11 @@ class SmallFirst:
         self._write_where_warm()
         goes_on = self.large.idle(cancellation, is_late=self._prepared is not None)
         return goes_on or self._write_where_warm() or self.small.idle(cancellation)
+
+    def take_grown(self) -> CompletionRequest | None:
+        """See `GrowingCompleter`."""
+        found = [one.take_grown() for one in (self.large, self.small) if isinstance(one, GrowingCompleter)]
+        return next((grown for grown in found if grown is not None), None)
 
     def _write_where_warm(self) -> bool:
         """Let the larger engine write once it is warm where the smaller one wrote. Return whether it does."""

@@ -273,8 +273,8 @@ class EngineThread:
     def _do_idle(self, prefetch: Prefetch | None) -> None:
         if prefetch is not None:
             self._engine.call(lambda engine: engine.prefetch(prefetch.request, writes=prefetch.writes))
-        more = self._engine.call(lambda engine: engine.idle(self._interrupt))
-        self._may_idle = bool(more) or self._interrupt.is_cancelled
+        more = self._engine.idle(self._interrupt)
+        self._may_idle = more or self._interrupt.is_cancelled
         if not self._may_idle:
             self._refresh()
 

@@ -119,6 +119,7 @@ async def suggest(
     completion = await _complete(server, snapshot, request, turn)
     if restores(completion.text, deleted):
         completion = replace(completion, text="", segments=(), rule="just-deleted")
+    completion = server.growth.answered(snapshot, place, request, completion)
     want_context(server, snapshot, request)
     offers = _offers(server, snapshot, completion, ahead)
     _measure(server, snapshot, offers, completion, (time.perf_counter() - begin) * 1000)

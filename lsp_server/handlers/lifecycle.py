@@ -32,10 +32,17 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
     server.tell(problems, types.MessageType.Warning)
+    server.growth.is_wanted = _knows_growth(params.capabilities.experimental)
     text_document = params.capabilities.text_document
     if not (text_document and text_document.inline_completion):
         options = types.CompletionOptions(trigger_characters=[".", "(", "\n"])
         server.protocol.connect(types.TEXT_DOCUMENT_COMPLETION, partial(completion, server), options)
+
+
+def _knows_growth(experimental: object) -> bool:
+    """Whether the client's experimental capabilities say `{"slipstream": {"suggestionGrew": true}}`."""
+    own = experimental.get("slipstream") if isinstance(experimental, dict) else None
+    return isinstance(own, dict) and own.get("suggestionGrew") is True
 
 
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:

@@ -12,6 +12,7 @@ from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
+from lsp_server.protocol.reasons import REASONS
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.offers import CompletionRecord
@@ -51,7 +52,9 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:
-    return lsp_conversion.explanation(record, server.session.location_of(record.snapshot.uri).folder)
+    found = lsp_conversion.explanation(record, server.session.location_of(record.snapshot.uri).folder)
+    is_writing = server.growth.may_grow(record.snapshot) and not server.scheduler.is_quiet
+    return {**found, "reason": REASONS["still-writing"]} if is_writing else found
 
 
 def _parse(params: Any) -> tuple[str, LineColumn]:

@@ -26,6 +26,7 @@ REASONS: Mapping[str, str] = {
     "secret-file": "Files of this name usually hold secrets, so no model reads them.",
     "unread-folder": "Slipstream has not read the settings of this folder yet.",
     "just-deleted": "You have just deleted this text. Type on, or ask for a suggestion by its key.",
+    "still-writing": "Slipstream is still writing here. The text grows, or comes with the next key.",
     "superseded": "A newer request replaced this one.",
     "document-changed": "The document changed before the suggestion was ready.",
     "unknown-document": "This document is not open.",

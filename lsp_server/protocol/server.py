@@ -30,6 +30,7 @@ from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
 from lsp_server.protocol.parsing import parse
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
+from lsp_server.workspace.growth import GREW, SuggestionGrowth
 from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
@@ -78,8 +79,8 @@ class SlipstreamServer(LanguageServer):
         self._hang_up: Callable[[], None] = lambda: None
         self._watch: asyncio.Task[None] | None = None
         self._recording: asyncio.Task[None] | None = None
-        self.readings = FolderReadings()
-        self.leave_rules = LeaveRules()
+        self.readings, self.leave_rules = FolderReadings(), LeaveRules()
+        self.growth = SuggestionGrowth(self.session, lambda grown: self.protocol.notify(GREW, grown))
         self.prefetch_timer = PrefetchTimer()
         self.when_indexed: Callable[[], None] | None = None  # what waits for an index
         self._following: set[asyncio.Task[None]] = set()
@@ -144,7 +145,7 @@ class SlipstreamServer(LanguageServer):
         self.scheduler = Scheduler(
             self.session.measurements,
             self._engines,
-            EngineUser(self._on_engine_status, self._on_failure, self._on_notice),
+            EngineUser(self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew),
             self.indexes.set_tokens,
         )
 

@@ -1,7 +1,7 @@
 """A typist who reads: accepts what is worth a Tab, after a look at it, and pauses where people do.
 
-`Typist` accepts any right text of three characters at once. docs/typists.md names the studies behind this
-one.
+`Typist` accepts any right text of three characters at once. docs/typists.md lists the studies that it
+follows.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ USUAL_PACE_MS = 220.0  # time of a key where a replay waits for each answer
 
 
 class Seen(NamedTuple):
-    """One moment of the screen: `text` at the cursor, of which `num_wrong` characters are not in the file.
+    """One moment of the screen: `text` at the cursor. The file does not have `num_wrong` of its characters.
 
     `ends_unit` as in `units`.
     """
@@ -25,14 +25,14 @@ class Seen(NamedTuple):
 
 
 _NOTHING = Seen()
-_STATE = {"is_state": True}  # of the present moment, so it is not summed up
+_STATE = {"is_state": True}  # fields that describe the present moment; `sum_of` leaves them out
 
 
 @dataclass(slots=True)
 class ScreenLog:
-    """What was shown, and what it saved; `read_ms` is how long the present text has been on the screen.
+    """The shown texts and their savings; `read_ms` is how long the present text has been on the screen.
 
-    A text that is typed along, or grows, stays the same text. A key takes `pace_ms`. `num_broken` texts
+    A text stays the same if its beginning is typed, or if it grows. A key takes `pace_ms`. `num_broken` texts
     changed although the key was their next character; they are among the `num_replaced`. `num_read_in_vain`
     were on the screen long enough to be read, and not accepted. `wrong_char_ms` adds up the time of each
     wrong character on the screen.

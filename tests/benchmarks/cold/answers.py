@@ -85,14 +85,14 @@ async def _ask_all(
     answers: list[ColdAnswer] = []
     async with running_server(root, settings={**settings, **fixed}, env=dict(os.environ)) as client:
         await wait_until_ready(client, lambda *_: None)
-        await _until_settled(client)
+        await until_settled(client)
         for sample in samples:
             answers.append(await _ask(client, sample, root))
             progress(len(answers), len(samples))
     return answers
 
 
-async def _until_settled(client: LanguageClient) -> None:
+async def until_settled(client: LanguageClient) -> None:
     """Until the server answers with the model that the target `auto` chose, or cannot."""
     until = time.monotonic() + _MAX_MOVE_S
     while time.monotonic() < until:

@@ -85,7 +85,7 @@ class Keeping(DrafterWithMemory):
 
 
 @pytest.mark.parametrize(
-    ("prefix", "kept"), [(PLACE, "keep"), ('password = "tul', "discard")], ids=["code", "a secret"]
+    ("prefix", "kept"), [(PLACE, "keep"), ('PASSWORD = "tul', "discard")], ids=["code", "a secret"]
 )
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_of_text_that_is_given_up_no_secret_is_kept(
@@ -196,3 +196,65 @@ def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Mak
     assert 0 < idle(engine) <= 40
     assert engine.complete(request(PLACE)).stats.num_forwards == 0
     assert idle(engine) == 0
+
+
+CUT: dict[str, Any] = {
+    "deadline_ms": 1e-6,
+    "patience_ms": 600_000.0,
+    "multiline": "always",
+    "max_tokens": 24,
+}
+
+
+def cut(engine: CompletionEngine, **changes: Any) -> CompletionRequest:
+    """A request whose first answer the deadline cuts, for one that is longer."""
+    asked = replace(request(PLACE + " x"), **CUT, **changes)
+    assert engine.complete(asked).stats.finish_reason == "deadline"
+    return asked
+
+
+def grown_after(engine: CompletionEngine) -> list[CompletionRequest]:
+    """The requests that background work has news for, until nothing is left."""
+    news = []
+    while engine.idle(Cancellation()):
+        news.append(engine.take_grown())
+    news.append(engine.take_grown())
+    return [grown for grown in news if grown is not None]
+
+
+def test_an_answer_that_was_cut_has_news_and_begins_as_it_did(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = cut(engine)
+    first = engine.complete(asked).text
+    news = grown_after(engine)
+    assert 1 <= len(news) <= 2
+    assert all(grown.is_at(asked) for grown in news)
+    longer = engine.complete(replace(asked, is_repeated=True))
+    assert longer.text.startswith(first)
+    assert len(longer.text) > len(first)
+    assert longer.stats.num_forwards == 0
+    assert longer.text == make_engine().complete(replace(asked, deadline_ms=0.0)).text
+
+
+def test_a_complete_answer_and_one_for_nobody_have_no_news(make_engine: Make) -> None:
+    engine = make_engine()
+    engine.complete(request(PLACE))
+    assert grown_after(engine) == []
+    engine.prefetch(request(HEAD), writes=False)
+    assert grown_after(engine) == []
+
+
+def test_what_is_too_unlikely_to_be_shown_is_no_news(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = replace(request(PLACE + " x"), **CUT, eagerness=1e-9)
+    engine.complete(asked)
+    assert grown_after(engine) == []
+
+
+def test_news_of_a_place_that_is_left_are_dropped(make_engine: Make) -> None:
+    engine = make_engine()
+    cut(engine)
+    while engine.idle(Cancellation()):
+        pass
+    engine.complete(request(HEAD))
+    assert engine.take_grown() is None

@@ -1,4 +1,4 @@
-"""The typist who reads: what is accepted, after which look, and what the screen's figures count."""
+"""The typist who reads: the accepted texts, the time before, and the figures of the screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reader_at(offset: int, text: str = TEXT) -> Reader:
 
 
 def accepted(typed: str, shown: str, visible_ms: float = LONG) -> str | None:
-    """What is accepted of a text that is shown after some typed text."""
+    """Return the accepted part of a text that is shown after some typed text."""
     person, suggestion = reader_at(len(typed)), ShownSuggestion(shown, 0)
     assert TEXT.startswith(typed)
     person.see(suggestion, visible_ms)
@@ -65,7 +65,7 @@ def test_a_text_is_accepted_after_a_look_alone() -> None:
         left = ShownSuggestion(shown[typed:], 0)
         person.see(left, 100.0)
         is_taken = person.consider(left) is not None
-        assert is_taken == (typed == 2)  # what is typed along has been read on the way
+        assert is_taken == (typed == 2)  # the text was read while its beginning was typed
         person.press()
 
 
@@ -127,7 +127,7 @@ def test_the_rest_of_a_word_is_not_beyond_it(before: str, text: str, num: int) -
 def test_the_screen_counts_texts_and_their_time() -> None:
     log = ScreenLog(pace_ms=200.0)
     log.saw(Seen("abcd", 0, True), "x", 300.0)
-    log.saw(Seen("bcd", 0, True), "a", 100.0)  # typed along
+    log.saw(Seen("bcd", 0, True), "a", 100.0)  # its beginning was typed
     log.saw(Seen("xyz", 3, False), "b", 100.0)  # broken: the key was right
     log.saw(Seen("cq", 1, False), "z", 100.0)  # replaced: the key was another one
     log.saw(Seen(), "c", 100.0)  # broken
