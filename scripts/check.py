@@ -50,7 +50,7 @@ def main() -> int:
         sys.stderr.write(f"The tree is too large: {overrun}\n")
     if overruns:
         sys.stderr.write(
-            "Remove what nobody needs any more, or raise the cap in scripts/budget.py and say why.\n"
+            "Remove what is no longer needed, or raise the cap in scripts/budget.py and say why.\n"
         )
     return 1 if found or overruns else 0
 

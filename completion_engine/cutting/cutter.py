@@ -149,7 +149,8 @@ class Cutter:
         return (text if fitted == text[:at].rstrip() else fitted), num_replaced
 
     def _tidied(self, text: str) -> tuple[str, Reason]:
-        around, rule = self.around, "blank"
+        around = self.around
+        rule: Reason = "blank"
         for _ in range(_MAX_ROUNDS):
             before = text
             text = cleaning.without_echo(around, text)
@@ -181,7 +182,7 @@ class Cutter:
         return text
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
-        """Return whether the cursor's line would be complete, although its body stands below."""
+        """Return whether the cursor's line would be complete, although its body follows."""
         around = self.around
         if "\n" in text or around.is_text or around.is_blank_line or around.rest[num_replaced:].strip():
             return False

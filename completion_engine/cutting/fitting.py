@@ -1,4 +1,4 @@
-"""How much of a text fits the document, and how much of the rest of the line it replaces."""
+"""The part of a text that fits the document, and the part of the rest of the line that it replaces."""
 
 from __future__ import annotations
 
@@ -104,11 +104,9 @@ class Fitting:
         elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
-            run = _RUN.match(rest.lstrip())
-            is_open = bool(run) and any(
-                mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1]
-            )
-            closing = re.search(rf"(?<=[^\s\\]){re.escape(run[0])}(?!\w)", text) if run and is_open else None
+            run = found[0] if (found := _RUN.match(rest.lstrip())) else ""
+            is_open = any(mark in run for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(run)}(?!\w)", text) if is_open else None
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 

@@ -27,7 +27,7 @@ class Need(NamedTuple):
 
 
 class Below(NamedTuple):
-    """What the lines below the cursor's leave open: what they close around it, or have not reached.
+    """Marks that the lines below the cursor's leave open: those around it that they close, or do not reach.
 
     `spare` are the marks that close nothing before them.
     """

@@ -1,9 +1,9 @@
 """The role of a name where it stands, for each language: a definition, a use, a member, a key, a label.
 
-A line of a table is a role and the contexts that have it. A context is the field of a node, `node` for any child,
-`outer>node.field` below another node, or `node.+` for all named children but the first. `?field` requires a
-field of the node, `?!field` its absence. A role may end in `/space`: names of different spaces never mean the
-same.
+A line of a table is a role and the contexts that have it. A context is the field of a node, `node` for any
+child, `outer>node.field` below another node, or `node.+` for all named children but the first. `?field`
+requires a field of the node, `?!field` its absence. A role may end in `/space`: names of different spaces
+never mean the same.
 
 - `outer` binds in the scope around the node, `def` in the nearest scope, `var` in the nearest function or
   class. `let` binds after the node ends, `decl` after the name ends.

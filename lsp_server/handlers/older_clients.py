@@ -1,6 +1,6 @@
 """Methods of clients that were written for an account and an older form of completion.
 
-Nothing is signed in anywhere: whoever asks is told that it is done. `getCompletions` gives the suggestions of
+Nothing is signed in anywhere: each client receives the answer that it is. `getCompletions` gives the suggestions of
 `textDocument/inlineCompletion` in another shape, in UTF-16 units, as these clients expect.
 """
 

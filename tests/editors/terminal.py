@@ -25,7 +25,7 @@ _LOOKS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\(B|\x0f|\x0e")
 
 
 class Terminal:
-    """One program in a terminal of its own, which ends with it. What `screen` saw is kept as a recording."""
+    """One program in a terminal of its own, which ends with it. A recording keeps all that `screen` saw."""
 
     def __init__(self, argv: list[str], folder: Path, environment: dict[str, str]) -> None:
         self._began_s = time.monotonic()

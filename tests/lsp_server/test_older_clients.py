@@ -1,4 +1,4 @@
-"""Clients that were written for an account get suggestions, and are told that they are signed in."""
+"""Clients that were written for an account get suggestions, and the answer that they are signed in."""
 
 from __future__ import annotations
 
