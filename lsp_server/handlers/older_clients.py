@@ -1,7 +1,7 @@
 """Methods of clients that were written for an account and an older form of completion.
 
-Nothing is signed in anywhere: each client receives the answer that it is. `getCompletions` gives the suggestions of
-`textDocument/inlineCompletion` in another shape, in UTF-16 units, as these clients expect.
+Nothing is signed in anywhere: each client receives the answer that it is. `getCompletions` gives the
+suggestions of `textDocument/inlineCompletion` in another shape, in UTF-16 units, as these clients expect.
 """
 
 from __future__ import annotations
