@@ -60,7 +60,9 @@ def test_a_driver_without_a_cuda_build_is_a_flaw_and_no_driver_is_none(
 ) -> None:
     bare_path()
     assert find_gpu() is None
-    assert [check.found for check in gpu_checks(None)] == ["none"]
+    assert [(check.state, check.found) for check in gpu_checks(None)] == [
+        ("ok", "none: the model runs on the processor")
+    ]
     bare_path("nvidia-smi")
     assert isinstance(find_gpu(), Flaw)
 
