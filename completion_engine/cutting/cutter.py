@@ -149,7 +149,8 @@ class Cutter:
         return (text if fitted == text[:at].rstrip() else fitted), num_replaced
 
     def _tidied(self, text: str) -> tuple[str, Reason]:
-        around, rule = self.around, "blank"
+        around = self.around
+        rule: Reason = "blank"
         for _ in range(_MAX_ROUNDS):
             before = text
             text = cleaning.without_echo(around, text)

@@ -22,7 +22,7 @@ _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
 _PROSE_MARKS = re.compile(
-    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<=\w)_(?=[\s.,;:!?]|\Z)"
 )
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
@@ -105,10 +105,10 @@ class Fitting:
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
             run = _RUN.match(rest.lstrip())
-            is_open = bool(run) and any(
-                mark in run[0] for mark in _partners(around.line_prefix, _PROSE_MARKS)[1]
-            )
-            closing = re.search(rf"(?<=[^\s\\]){re.escape(run[0])}(?!\w)", text) if run and is_open else None
+            opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
+            is_open = run is not None and any(mark in run[0] for mark in opened)
+            mark = re.escape(run[0]) if run and is_open else "(?!)"
+            closing = re.search(rf"(?<=[^\s\\]){mark}(?!\w)", text)
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 
