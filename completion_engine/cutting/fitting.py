@@ -1,4 +1,4 @@
-"""The part of a text that fits the document, and the part of the rest of the line that it replaces."""
+"""How much of a text fits the document, and how much of the rest of the line it replaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
 _PROSE_MARKS = re.compile(
-    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<!\s)_(?!\w)"
+    r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<=\w)_(?=[\s.,;:!?]|\Z)"
 )
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
@@ -104,9 +104,11 @@ class Fitting:
         elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
-            run = found[0] if (found := _RUN.match(rest.lstrip())) else ""
-            is_open = any(mark in run for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
-            closing = re.search(rf"(?<=[^\s\\]){re.escape(run)}(?!\w)", text) if is_open else None
+            run = _RUN.match(rest.lstrip())
+            opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
+            is_open = run is not None and any(mark in run[0] for mark in opened)
+            mark = re.escape(run[0]) if run and is_open else "(?!)"
+            closing = re.search(rf"(?<=[^\s\\]){mark}(?!\w)", text)
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 

@@ -17,7 +17,6 @@ CASES: list[tuple[str, str, str]] = [
     ("python", "x = ‸", "foo(bar|, ba"),
     ("python", "x = ‸", "foo(bar)|"),
     ("python", "x = ‸", "'a b| c"),
-    ("python", "x = ‸", "'a|\\x41 "),
     ("python", "x = ‸", "'a'| + '"),
     ("python", "x = ‸", "a| + 1.5e-"),
     ("python", "x = ‸", "1.5e-3| + 2."),
@@ -29,17 +28,12 @@ CASES: list[tuple[str, str, str]] = [
     ("python", "‸", "if a(|\n    "),
     ("javascript", "‸", "if (a) {|\n  b"),
     ("pascal", "  ‸", "if a then\n    Exit;|\n  if b then\n    c"),
-    ("pascal", "  ‸", "if a then\n    Exit\n  else|\n    c"),
     ("ruby", "‸", "if a\n  b|\nend"),
     ("lua", "f({\n    ‸\n})", "a,|\n    b = {\n        c,\n        d"),
     ("python", "f(\n    ‸\n)", "a,|\n    b(\n        c,\n        d"),
     ("javascript", "x = {\n  a,\n  ‸\n}", "b,|\n  c: [d,\n  e"),
-    ("javascript", "{\n  ‸\n}", "let b,\n  c = [d|,\n  e"),
-    ("javascript", "‸", "f(a|, {\n  b"),
     ("python", "# ‸", "cafe\u0301| noi"),
     ("javascript", "x = ‸", "a.b|.c"),
-    ("javascript", "if (a) {‸", "\n  b();|\n  c(d,"),
-    ("css", "a { ‸ }", "color|: dark-bl"),
     ("html", "<p>‸</p>", "a| &amp;"),
     ("lua", "‸", "a = f()|\nif a then\n    b()\n    c()\n    d"),
     ("lua", "‸", "if a then\n    b()\nend|\nc"),
@@ -56,7 +50,6 @@ def test_a_boundary_ends_a_statement_or_else_a_word(
 
 
 HEADS: list[tuple[str, str, str, str]] = [
-    ("yaml", "version: ‸", "'3|.12'", ""),
     ("python", "x = ‸", "a + 3|.5", "a"),
     ("python", "x = ‸", "a + 3|)", "a + 3"),
     ("python", "x = ‸", "a3|.b", "a3"),

@@ -49,7 +49,6 @@ TEXTS: list[tuple[str, str, str]] = [
     ("markdown", "Run this:\n\n‸", "```sh\nmake\n```"),
     ("python", 'def f():\n    """Add.\n\n    ‸', "```\n    f()\n    ```"),
     ("rust", "/// Adds.\n///\n‸", "/// ```\n/// f();"),
-    ("typescript", "const a = `\n‸", "```\nf()\n```"),
     ("shellscript", "cat <<END\n‸", "```\nmake\n```"),
     ("yaml", "body: |\n  Run:\n\n  ‸", "```\n  make\n  ```"),
     ("html", "<pre>\n‸", "```\nmake\n```"),
@@ -58,10 +57,8 @@ TEXTS: list[tuple[str, str, str]] = [
     ("ruby", "x = <<~EOS\n  ‸", "```\n  make\n  ```"),
     ("php", "<?php\n/**\n * ‸", "```\n * f();\n * ```"),
     ("kotlin", "/**\n * ‸", "```\n * f()\n * ```"),
-    ("go", "var a = `‸", "```"),
     ("plaintext", "Run this:\n\n‸", "```\nmake\n```"),
     ("my-language", "```\na\n```\n‸", "```\nb\n```"),
-    ("julia", "x = 1\n‸", "```ls```"),
 ]
 
 

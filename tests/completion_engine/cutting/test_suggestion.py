@@ -210,11 +210,9 @@ DROPPED: list[Case] = [
     ("python", "f(‸value)", "value)", "no-change"),
     ("python", "f(‸)", ")", "no-change"),
     ("javascript", "if (a) {\n  ‸\n}", "}", "does-not-fit"),
-    ("ruby", "if a\n  ‸\nend", "end", "repeats-document"),
 ]
 
 CUT_OFF: list[Case] = [
-    ("python", "x = ‸", "y + 1.5e-3", "x = y"),
     ("python", "x = ‸", "first + sec", "x = first"),
     ("python", "x = ‸", "f(a, b", "x = f(a"),
     ("python", "if x:‸", "\n    a()\n    bar", "if x:\n    a()"),
