@@ -44,8 +44,9 @@ class BackgroundWriting:
     """Writes a completion in the background: the rest of an answer, the text after it, or one not requested
     yet.
 
-    `shown` is the text of the answer, if the request `is_answered`. If it `is_complete`, the text after it is written, otherwise its rest.
-    `widen` replaces the prompt of the answer by the full prompt, which took too long for the answer itself.
+    `shown` is the text of the answer, if the request `is_answered`. If it `is_complete`, the text after it is
+    written, otherwise its rest. `widen` replaces the prompt of the answer by the full prompt, which took too
+    long for the answer itself.
     """
 
     prepared: PreparedRequest
