@@ -66,6 +66,7 @@ class TargetEngine:
         )
         self.preparation = RequestPreparation(config, target, tokenizer, drafters, self._device_decoder)
         self._background: BackgroundWriting | BackgroundPrompt | None = None
+        self._later: CompletionRequest | None = None  # prepared after the rest of an answer
         self._grown: CompletionRequest | None = None  # which background work has news for
         self._answered: Answered | None = None  # after which no background work was chosen yet
         self.shadow = ShadowChecks(target, tokenizer)
@@ -110,7 +111,14 @@ class TargetEngine:
             pass
 
     def prefetch(self, request: CompletionRequest, *, writes: bool) -> None:
-        """Prepare for a request that is likely soon; `idle` does the work."""
+        """Prepare for a request that is likely soon; `idle` does the work.
+
+        The rest of an answer at the same cursor is written first: the user looks at it.
+        """
+        work = self.background
+        if not writes and isinstance(work, BackgroundWriting) and work.is_rest_of(request):
+            self._later = request
+            return
         prepared, decoding = self._begin(request, waits=True)
         self._background = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
@@ -149,7 +157,12 @@ class TargetEngine:
             goes_on = work.step(self._new_stats(), cancellation)
         if isinstance(work, BackgroundWriting) and work.has_news(has_ended=not goes_on):
             self._grown = work.prepared.request
-        if not goes_on:
+        if not goes_on and (later := self._later) is not None:
+            grown = self._grown
+            self._background = None
+            self.prefetch(later, writes=False)
+            self._grown = grown
+        elif not goes_on:
             shows_all, widen = work.prepared.shows_all, self.preparation.with_whole_prompt
             self._background = None if shows_all else BackgroundPrompt(widen(work.prepared), is_widened=True)
         return self._background is not None or self.shadow.is_waiting
@@ -216,7 +229,7 @@ class TargetEngine:
         """Give the background work up: the drafters keep what they may of it."""
         if self._background is not None:
             self._background.end()
-        self._background = self._answered = self._grown = None
+        self._background = self._answered = self._grown = self._later = None
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=str(self.target.device), target=self.config.target)

@@ -44,8 +44,9 @@ class BackgroundWriting:
     """Writes a completion in the background: the rest of an answer, the text after it, or one not requested
     yet.
 
-    `shown` is the text of the answer. If it `is_complete`, the text after it is written, otherwise its rest.
-    `widen` replaces the prompt of the answer by the full prompt, which took too long for the answer itself.
+    `shown` is the text of the answer, if the request `is_answered`. If it `is_complete`, the text after it is
+    written, otherwise its rest. `widen` replaces the prompt of the answer by the full prompt, which took too
+    long for the answer itself.
     """
 
     prepared: PreparedRequest
@@ -56,6 +57,7 @@ class BackgroundWriting:
     widen: Widen | None = None
     shown: str = ""
     is_complete: bool = False
+    is_answered: bool = False
     _has_told: bool = False
 
     @property
@@ -74,6 +76,10 @@ class BackgroundWriting:
             return False
         self.decoding.step(self.step_times.next_ms(cancellation))
         return True
+
+    def is_rest_of(self, request: CompletionRequest) -> bool:
+        """Return whether this is the rest of an answer at the same cursor."""
+        return self.is_answered and not self.is_complete and self.prepared.request.is_at(request)
 
     def has_news(self, *, has_ended: bool) -> bool:
         """Return whether an answer to the request would show more by now, or something better.
@@ -141,7 +147,9 @@ class Answered:
         if is_unfinished or not prepared.shows_all:
             rest = Limits(self.limits.max_tokens, self.limits.num_spare_tokens)
             widen_or_none = None if prepared.shows_all else widen
-            return BackgroundWriting(prepared, self.rules, rest, widen=widen_or_none, shown=shown)
+            return BackgroundWriting(
+                prepared, self.rules, rest, widen=widen_or_none, shown=shown, is_answered=True
+            )
         if not shown:
             return None
         further = Limits(self.completion.stats.num_tokens + _MAX_TOKENS_AFTER)

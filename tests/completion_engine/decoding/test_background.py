@@ -258,3 +258,13 @@ def test_news_of_a_place_that_is_left_are_dropped(make_engine: Make) -> None:
         pass
     engine.complete(request(HEAD))
     assert engine.take_grown() is None
+
+
+def test_the_rest_of_an_answer_is_written_before_its_place_is_prepared_again(make_engine: Make) -> None:
+    engine = make_engine()
+    asked = cut(engine)
+    engine.idle(Cancellation())
+    engine.prefetch(asked, writes=False)
+    assert grown_after(engine)
+    engine.prefetch(request(HEAD), writes=False)
+    assert engine.take_grown() is None
