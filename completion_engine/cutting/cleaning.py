@@ -167,9 +167,10 @@ def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[L
 
 def without_last_separator(around: CursorSurroundings, text: str) -> str:
     """Return the text without a comma before a closing bracket, where the language allows none."""
-    below = around.lines_below[:1]
-    is_last = bool(below) and below[0].lstrip()[0] in ")]}"
-    is_strict = around.language in ("json", "jsonl", "sql", "erlang", "haskell", "elm")
-    return (
-        text[:-1] if is_strict and is_last and text.endswith(",") and not around.rest.strip(')]}"') else text
+    below = around.lines_below[0].lstrip() if around.lines_below else ""
+    separators = {"erlang": ",;", **dict.fromkeys(("json", "jsonl", "sql", "haskell", "elm"), ",")}.get(
+        around.language
     )
+    is_last = below.startswith((")", "]", "}", "end"))
+    is_wrong = bool(separators and text) and text[-1] in (separators or "") and not around.rest.strip(')]}"')
+    return text[:-1] if is_last and is_wrong else text

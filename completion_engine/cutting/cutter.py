@@ -138,6 +138,10 @@ class Cutter:
             return Suggestion("", 0, "no-change")
         return Suggestion(text, num_replaced, "")
 
+    def leaves_open(self, shown: str, num_replaced: int) -> bool:
+        """Return whether what is shown leaves a bracket or string open that nothing closes."""
+        return self._fitting.leaves_open(shown, num_replaced)
+
     def _fitted(self, text: str) -> tuple[str, int]:
         """Return what fits; a line that ends the cursor's part does not belong to its language."""
         around = self.around

@@ -72,6 +72,10 @@ class Fitting:
         ]
         return min(ends, key=lambda one: self._balance(*one))
 
+    def leaves_open(self, text: str, num_replaced: int) -> bool:
+        """Return whether a text leaves more open, or closes more, than the document does without it."""
+        return self._balance(text, num_replaced) > self._plain
+
     def _within_slot(self, text: str) -> str:
         """Return the text without what may not stand before the rest of the line."""
         rest, last = self._rest.strip(), text.rstrip()[-1:]

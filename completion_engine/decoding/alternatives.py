@@ -48,7 +48,8 @@ class RunnerUp:
 class Alternatives:
     """Other completions at the cursor of `first`, which ended with `finish`: the likeliest first.
 
-    Iteration stops when the limits' patience ends. Two alternatives may have the same text.
+    Iteration stops when the limits' patience ends. Two alternatives may have the same text. None leaves a
+    bracket or string open that the document does not close.
     """
 
     prepared: PreparedRequest
@@ -71,8 +72,11 @@ class Alternatives:
                 return
             decoding = decode_after(prepared, first, branch, self._new_stats())
             end = run(decoding, rules, patient, cancellation)
-            if end.reason != "deadline" or end.num_chars >= decoding.written.ends[branch.num_shared]:
-                yield self.builder.build(decoding, end, begin_s)
+            if end.reason == "deadline" and end.num_chars < decoding.written.ends[branch.num_shared]:
+                continue
+            completion = self.builder.build(decoding, end, begin_s)
+            if not rules.leaves_open(completion.text, completion.num_replaced):
+                yield completion
 
     def _new_stats(self) -> CompletionStats:
         return CompletionStats(device=self.first.stats.device, target=self.first.stats.target)

@@ -77,7 +77,6 @@ REPEATS: list[Case] = [
         "# ----------------------------\n",
         "# ----------------------------\n",
     ),
-    ("bibtex", f"‸\n\n@Article{{b,\n{ENTRY}}}\n", f"@Book{{b,\n{ENTRY}", ""),
     ("bibtex", f"@Book{{‸\n\n@Article{{b,\n{ENTRY}}}\n", f"b,\n{ENTRY}", "b,"),
     ("python", f"‸\n\n\ndef f(a):\n{BODY}", f"def g(a):\n{BODY}", ""),
     ("python", "x = ‸", "[\n" + "    foo(1),\n" * 5, "[\n    foo(1),"),

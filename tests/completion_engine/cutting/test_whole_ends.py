@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from completion_engine.cutting.cutter import Cutter
+from completion_engine.text_window import CursorContext
+
 Accepted = Callable[[str, str, str], str]
 Case = tuple[str, str, str, str]
 
@@ -80,3 +83,19 @@ def test_the_document_is_as_correct_as_before(
     accepted: Accepted, language: str, document: str, generated: str, after: str
 ) -> None:
     assert accepted(language, document, generated) == after
+
+
+@pytest.mark.parametrize(
+    ("language", "document", "shown", "is_open"),
+    [
+        ("python", "x = f(‸)\n", "a", False),
+        ("python", "x = ‸\n", "f(a", True),
+        ("python", "x = ‸\n", "'a", True),
+        ("javascript", "if (a) {‸\n", "\n  b();\n}", False),
+        ("javascript", "‸\n  b();\n}\n", "if (a) {", False),
+        ("javascript", "‸\nb();\n", "if (a) {", True),
+    ],
+)
+def test_what_is_left_open_is_known(language: str, document: str, shown: str, is_open: bool) -> None:
+    prefix, _, suffix = document.partition("‸")
+    assert Cutter(CursorContext(prefix, suffix, language)).leaves_open(shown, 0) is is_open
