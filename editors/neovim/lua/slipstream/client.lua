@@ -175,10 +175,19 @@ function M.lsp_config()
     root_markers = config.get().root_markers,
     settings = { slipstream = config.server_settings() },
     -- Neovim 0.11 does not announce this, and without it the server offers completion lists.
-    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
+    capabilities = {
+      textDocument = { inlineCompletion = { dynamicRegistration = false } },
+      experimental = require('slipstream.growth').capabilities(),
+    },
     handlers = {
       didChangeStatus = function(_, params)
         require('slipstream.status').set(params)
+      end,
+      ['slipstream/suggestionGrew'] = function(_, params, context)
+        local client = vim.lsp.get_client_by_id(context.client_id)
+        if client then
+          require('slipstream.growth').grew(params, client)
+        end
       end,
     },
     reuse_client = reuse,

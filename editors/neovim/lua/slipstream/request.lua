@@ -22,6 +22,8 @@ local INVOKED, AUTOMATIC = 1, 2
 ---@type slipstream.Asked?
 local pending
 local num_asked, last_answered = 0, 0
+---@type slipstream.Cursor? the position of the last answer, if it had no suggestion
+local empty_at
 local timer = assert(vim.uv.new_timer())
 
 ---@param asked slipstream.Asked
@@ -48,6 +50,7 @@ local function receive(asked, err, result)
   last_answered = asked.number
   local candidates = suggestions_in(asked, result and (result.items or result) or {})
   local is_current = cursors.is_same(asked.cursor, cursors.here())
+  empty_at = #candidates == 0 and asked.cursor or nil
   if asked.delta then
     if is_current then
       current_suggestion.offer_all(candidates, asked.delta)
@@ -97,6 +100,17 @@ function M.after_typing()
   timer:start(delay, 0, vim.schedule_wrap(function()
     ask(AUTOMATIC)
   end))
+end
+
+--- Requests again where the suggestion grew.
+function M.again()
+  ask(AUTOMATIC)
+end
+
+--- Whether the last answer was that there is no suggestion at this cursor.
+---@return boolean
+function M.was_empty()
+  return empty_at ~= nil and cursors.is_same(empty_at, cursors.here())
 end
 
 --- Requests a suggestion on the user's behalf.
