@@ -1,4 +1,4 @@
-"""Texts beside code that stands there already: a line of its own, a repeat, a statement that goes on, a number."""
+"""Texts beside code that stands there: a line of its own, a repeat, a statement that goes on, a number."""
 
 from __future__ import annotations
 
