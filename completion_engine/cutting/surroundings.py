@@ -27,7 +27,7 @@ class Need(NamedTuple):
 
 
 class Below(NamedTuple):
-    """What the lines below the cursor's leave open: what they close around it, or have not reached.
+    """The marks that the lines below leave open: those around closed ones, and those not reached.
 
     `spare` are the marks that close nothing before them.
     """

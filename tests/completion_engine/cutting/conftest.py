@@ -38,7 +38,7 @@ def at() -> At:
 
 @pytest.fixture
 def shows(at: At) -> Shows:
-    """What is shown of a text that arrives letter by letter; a rest of the line that it repeats included."""
+    """Builds the text that is shown of a written text, which arrives letter by letter."""
 
     def shown(language: str, document: str, generated: str, **options: str) -> str:
         cutter = Cutter(at(language, document, **options))
