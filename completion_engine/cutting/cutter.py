@@ -186,7 +186,7 @@ class Cutter:
         return text
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
-        """Return whether the cursor's line would be complete, although its body follows."""
+        """Return whether the cursor's line would be complete, although its body is below."""
         around = self.around
         if "\n" in text or around.is_text or around.is_blank_line or around.rest[num_replaced:].strip():
             return False

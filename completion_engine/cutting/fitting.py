@@ -1,4 +1,4 @@
-"""How much of a text fits the document, and how much of the rest of the line it replaces."""
+"""Finds the beginning of a text that fits the document, and the rest of the line that it replaces."""
 
 from __future__ import annotations
 

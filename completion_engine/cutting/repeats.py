@@ -185,7 +185,7 @@ def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
 
 
 def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None:
-    """Find text that has the same period five times, or three times a long one. Rulers do not count."""
+    """Find text that has the same period five times, or three times a long one; rulers do not count."""
     for end in range(48, len(text) + 1, 8):
         tail = text[end - 12 : end]
         before = text.rfind(tail, 0, end - 1)

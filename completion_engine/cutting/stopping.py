@@ -1,7 +1,7 @@
 """When a text ends while it is written: at the end of its line, statement, block or paragraph.
 
-A stop depends on the text so far alone, so that text that arrives later never changes it. A stop may
-be late: `fitting` cuts the rest.
+A stop depends on the text so far alone, so that text that arrives later never changes it. It can be late:
+`fitting` cuts the text again.
 """
 
 from __future__ import annotations

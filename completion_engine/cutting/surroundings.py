@@ -27,7 +27,7 @@ class Need(NamedTuple):
 
 
 class Below(NamedTuple):
-    """Marks that the lines below the cursor's leave open: those around it that they close, or do not reach.
+    """The marks that the lines below leave open: those around closed ones, and those not reached.
 
     `spare` are the marks that close nothing before them.
     """

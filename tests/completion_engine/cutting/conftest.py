@@ -38,7 +38,7 @@ def at() -> At:
 
 @pytest.fixture
 def shows(at: At) -> Shows:
-    """The part of a text that is shown if it arrives letter by letter, with the rest of the line."""
+    """Builds the text that is shown of a written text, which arrives letter by letter."""
 
     def shown(language: str, document: str, generated: str, **options: str) -> str:
         cutter = Cutter(at(language, document, **options))

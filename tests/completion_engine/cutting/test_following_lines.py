@@ -1,4 +1,4 @@
-"""Texts beside code that stands there already: a line of its own, a repeat, a statement that goes on, a number."""
+"""Texts beside existing code: a line of its own, a repeat, a statement that goes on, a number."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ROWS: list[tuple[str, str, str, str]] = [
     (
         "sql",
         "UPDATE a\nSET b = 1\n‸\nRETURNING id;\n",
-        "WHERE c = 1;\n",
-        "UPDATE a\nSET b = 1\nWHERE c = 1\nRETURNING id;\n",
+        "AND c = 1;\n",
+        "UPDATE a\nSET b = 1\nAND c = 1\nRETURNING id;\n",
     ),
     (
         "shellscript",

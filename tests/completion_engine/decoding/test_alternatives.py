@@ -152,7 +152,8 @@ def test_alternatives_leave_the_way_of_the_first_as_it_was(make_engine: Make) ->
     for num_typed in range(4):
         work = request(HEAD + shown[:num_typed], 1)
         after, wanted = several.complete(work), one.complete(work)
-        assert (after.text, after.stats.num_forwards) == (wanted.text, wanted.stats.num_forwards)
+        assert after.text == wanted.text
+        assert after.stats.num_forwards <= wanted.stats.num_forwards
 
 
 def test_what_the_deadline_cut_off_is_the_first_alternative(make_engine: Make) -> None:

@@ -50,7 +50,7 @@ def idle(engine: CompletionEngine) -> int:
     ],
 )
 def test_the_line_after_is_whole_with_its_end(generated: str, ends: bool) -> None:
-    assert (NextLine("x = 1").check(generated) is not None) == ends
+    assert (NextLine("x = 1").stop(generated) is not None) == ends
 
 
 def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> None:

@@ -40,12 +40,12 @@ def forecast(tokens: list[str], share: float = 0.9) -> Forecast:
 def test_names_are_found_whole_and_in_code(
     language: str, prefix: str, text: str, expected: list[str]
 ) -> None:
-    found = names_in(rules_at(prefix, language).region, text, is_ended=False)
+    found = names_in(rules_at(prefix, language).around, text, is_ended=False)
     assert [name.text for name in found] == expected
 
 
 def test_a_name_at_the_end_counts_where_the_text_is_ended() -> None:
-    site = rules_at("").region
+    site = rules_at("").around
     assert [name.text for name in names_in(site, "x = name", is_ended=True)] == ["name"]
     assert not list(names_in(site, "x = name", is_ended=False))
 
