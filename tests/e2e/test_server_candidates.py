@@ -87,7 +87,7 @@ async def test_a_client_without_inline_completion_gets_a_choice_behind_no_word(
             found: list[Any] = answer["items"]
             return found
 
-        several = await items("none.py", "")
+        several = await items("several.py", "")
         assert len({item["label"] for item in several}) > 1
         assert sorted(several, key=lambda item: item["sortText"]) == several
         assert len(await items("word.py", "ad")) <= 1

@@ -149,7 +149,8 @@ async def test_a_suggestion_goes_on_from_the_item_that_is_selected_in_the_editor
     context = {"triggerKind": 2, "selectedCompletionInfo": selected}
     params = {"textDocument": {"uri": uri}, "position": place(6, 2), "context": context}
     (item,) = (await editor.client.request("textDocument/inlineCompletion", params))["items"]
-    uri = editor.open("typed.py", f"{TEXT}print_all")
+    editor.client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    editor.open("selected.py", f"{TEXT}print_all")
     (plain,) = await editor.suggest(uri, 6, 9)
     assert item["insertText"] == "int_all" + plain["insertText"]
 
@@ -196,7 +197,7 @@ async def test_what_becomes_of_a_suggestion_is_counted(editor: Editor) -> None:
 
 
 async def test_the_stats_tell_of_the_last_suggestion(editor: Editor) -> None:
-    uri = editor.open("last.py", TEXT)
+    uri = editor.open("fresh.py", TEXT)
     (item,) = await editor.suggest(uri, *PLACE)
     stats = await editor.stats()
     last = stats["last"]
@@ -206,7 +207,7 @@ async def test_the_stats_tell_of_the_last_suggestion(editor: Editor) -> None:
 
 
 async def test_a_suggestion_is_explained_by_its_id(editor: Editor) -> None:
-    uri = editor.open("byid.py", TEXT)
+    uri = editor.open("explained.py", TEXT)
     (item,) = await editor.suggest(uri, *PLACE)
     (record_id,) = item["command"]["arguments"]
     assert await editor.client.request("slipstream/why", {"id": record_id}) == await editor.why(uri, *PLACE)
