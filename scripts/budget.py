@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 15_700, 117),
-    Cap("completion_engine", 35_000, 248),
-    Cap("ngram_cache", 4_950, 33),
-    Cap("tests", 54_400, 402, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_700, 123),
-    Cap("scripts", 2_400, 22),
+    Cap("lsp_server", 17_000, 123),
+    Cap("completion_engine", 33_200, 243),
+    Cap("ngram_cache", 5_150, 34),
+    Cap("tests", 57_900, 422, but=("benchmarks",)),
+    Cap("tests/benchmarks", 13_900, 124),
+    Cap("scripts", 2_350, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 55_600, 398)
+WHOLE = Cap(" and ".join(SHIPPED), 55_300, 400)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

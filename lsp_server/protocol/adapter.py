@@ -10,15 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from functools import cache
 from inspect import iscoroutinefunction
 from typing import Any
 from uuid import uuid4
 
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, override
 from lsprotocol import types
-from lsprotocol.converters import get_converter
 from pygls.exceptions import (
     JsonRpcException,
     JsonRpcInternalError,
@@ -57,28 +54,7 @@ _UNANSWERED_COMMAND = "slipstream/executeCommand"  # one without an id, as some 
 # At this number of running messages, the server stops reading the client until some are done.
 MAX_UNDER_WAY = 256
 MAX_ASKED = 1024
-MAX_UINTEGER = (1 << 31) - 1
 UNDER_WAY_STEP_S = 1.0
-
-
-@cache
-def converter() -> Converter:
-    """As pygls makes it, but the first wrong value ends it: a report of all of them takes seconds.
-
-    One for all servers: it writes code of its own for each type of message, in tens of milliseconds.
-    """
-    made: Converter = get_converter(Converter(detailed_validation=False))
-    made.register_structure_hook(types.Position, lambda value, _: _position(value))
-    # Deprecated, of no use here, and as often beyond the protocol's numbers.
-    partial, is_left_out = types.TextDocumentContentChangePartial, override(omit=True)
-    made.register_structure_hook(partial, make_dict_structure_fn(partial, made, range_length=is_left_out))
-    return made
-
-
-def _position(value: Any) -> types.Position:
-    """A position within the protocol's numbers: editors name the end of a document by larger ones."""
-    line, character = (int(min(max(0, value[name]), MAX_UINTEGER)) for name in ("line", "character"))
-    return types.Position(line, character)
 
 
 class SlipstreamProtocol(LanguageServerProtocol):
