@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from lsp_server import cli
+
 REPOSITORY_ROOT = Path(__file__).parents[3]
 RunCli = Callable[..., Any]
 
@@ -159,6 +161,19 @@ def test_the_version_is_told(run_cli: RunCli) -> None:
     assert run_cli("--version").out.startswith("slipstream ")
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"), [(["--stdio"], ["serve", "--shared"]), (["serve", "--stdio"], ["serve", "--stdio"])]
+)
+def test_clients_of_other_servers_start_the_program_their_own_way(
+    given: list[str], meant: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(sys, "argv", ["slipstream", *given])
+    monkeypatch.setattr(cli, "app", lambda arguments, prog_name: run.append(arguments))
+    cli.main()
+    assert run == [meant]
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
 def test_a_console_that_does_not_know_a_character_is_written_to_all_the_same(encoding: str) -> None:
     """A table is drawn in what characters there are; a name that has others is shown with `?` in it."""
@@ -166,7 +181,7 @@ def test_a_console_that_does_not_know_a_character_is_written_to_all_the_same(enc
         "import sys\n"
         "from lsp_server import cli\n"
         "from lsp_server.commands.terminal import show_rows\n"
-        "cli.app = lambda prog_name: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
+        "cli.app = lambda arguments, prog_name: show_rows('\u4e2d µ', ['name'], [['\u4e2d\u2192\u2265']])\n"
         "cli.main()"
     )
     done = subprocess.run(
