@@ -20,6 +20,7 @@ OF_FILES = (
 # The modules that decide what is removed from a file's text.
 OF_TEXT = (
     "redaction.__init__",
+    "redaction.blocks",
     "redaction.commands",
     "redaction.forms",
     "redaction.names",

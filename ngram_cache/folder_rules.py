@@ -166,7 +166,7 @@ class FolderRules:
         """Raise SkippedFileError if `path` is a link or is below one. It may be missing."""
         try:
             status = self._folder.status(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except (OSError, ValueError) as error:
             raise SkippedFileError("unreadable") from error

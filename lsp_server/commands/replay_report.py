@@ -24,7 +24,7 @@ _TYPIST_ROWS = (
     ("chars_per_accepted", "characters for each accepted suggestion", "{:.1f}"),
     ("share_units", "shown texts that end a unit", "{:.0%}"),
     ("replaced_per_100", "texts replaced by the next key, for 100 characters", "{:.1f}"),
-    ("broken_per_100", "of these, the key was their next character", "{:.1f}"),
+    ("broken_per_100", "the same, where the key was their next character", "{:.1f}"),
     ("wrong_per_100", "wrong characters shown, for 100 typed", "{:.0f}"),
     ("wrong_per_100_by_time", "wrong characters of 100 on the screen, by time", "{:.0f}"),
 )

@@ -260,7 +260,7 @@ async def test_slipstream_is_typed_in_a_real_neovim(tiny_model_dir: Path, tmp_pa
         found = await type_in_neovim(file, "Slipstream in Neovim", options, None)
     except MissingError as error:
         pytest.skip(str(error))
-    assert found.num_keys > 10
+    assert found.num_keys and found.num_keys + found.num_not_typed > 20
     assert found.empty_ms == ()  # a screen does not show that nothing will come
 
 

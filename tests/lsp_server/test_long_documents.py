@@ -70,7 +70,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
     server.indexes = FolderIndexes(lambda _report: None, lambda: False)
     server.open_files = OpenFiles(
-        server.session, server.indexes, server.messages.show_of_file, lambda _uri: None
+        server.session, server.indexes, server.messages.show_of_file, lambda _uri: None, lambda: None
     )
     server.contexts = ContextJobs(lambda _chosen: None)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))

@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original = getattr(os, name)
 
         def noted(path: Any, *arguments: Any, original: Any = original, **named: Any) -> Any:
-            asked.append(os.fspath(path))
+            asked.append(str(path))
             return original(path, *arguments, **named)
 
         monkeypatch.setattr(os, name, noted)

@@ -22,7 +22,7 @@ from completion_engine.target_model.passes import ROWS
 Make = Callable[..., CompletionEngine]
 
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
-PLACE = HEAD + "        return"
+PLACE = HEAD + "        return "
 
 
 def request(prefix: str) -> CompletionRequest:

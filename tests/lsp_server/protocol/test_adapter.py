@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.protocol import adapter
+from lsp_server.protocol.message_forms import converter
 from tests.windows import windows_on
 
 CELL = "vscode-notebook-cell:/n.ipynb#W0"
@@ -17,7 +17,7 @@ CELL = "vscode-notebook-cell:/n.ipynb#W0"
 def test_the_first_wrong_value_ends_a_message() -> None:
     params = {"event": {"added": [{}] * 1000, "removed": []}}
     with pytest.raises(KeyError):
-        adapter.converter().structure(params, types.DidChangeWorkspaceFoldersParams)
+        converter().structure(params, types.DidChangeWorkspaceFoldersParams)
 
 
 async def test_a_request_with_a_wrong_value_is_answered_so() -> None:
