@@ -21,6 +21,7 @@ from lsp_server.engine.engine_types import (
     EditJob,
     EngineJob,
     EngineStatus,
+    EngineUser,
     GrowingCompleter,
     Load,
     NoEngineError,
@@ -122,9 +123,15 @@ class GuardedEngine:
         """
         more = self.call(lambda engine: engine.idle(cancellation))
         grown = self._engine.take_grown() if isinstance(self._engine, GrowingCompleter) else None
-        if grown is not None and self._answered is not None and grown.is_at(self._answered.request):
-            self._answered.user.on_grown(grown)
+        answered = self._answered
+        if grown is not None and answered is not None and grown.is_at(answered.request):
+            answered.user.on_grown(grown)
         return bool(more)
+
+    def leave(self, user: EngineUser) -> None:
+        """Drop the last answer if it was this user's. Safe on any thread."""
+        if self._answered is not None and self._answered.user is user:
+            self._answered = None
 
     def call(self, function: Callable[[Completer], Any]) -> Any:
         """Return the function's result; None if it was interrupted, or failed and was reported."""

@@ -90,6 +90,7 @@ class EngineThread:
         with self._changed:
             self._users = [other for other in self._users if other is not user]
             self._queue.leave(user)
+            self._engine.leave(user)
             self._changed.notify()
 
     def load(self, load: Load) -> None:

@@ -50,8 +50,8 @@ _ASSIGNED = (
     # password = """, and the value on the next lines
     _shape(
         "lines",
-        rf"{_REST}[\"'\])]{{0,3}}+{_GAP}{_ASSIGNS}{_GAP}(?:[rbuf]{{0,2}}(?P<mark>\"\"\"|''')|@(?P<at>\"))\s{{0,40}}+"
-        r"(?P<quoted>(?:(?!(?P=mark))[^\0]|(?!(?P=at))[^\0]){1,400})",
+        rf"{_REST}[\"'\])]{{0,3}}+{_GAP}{_ASSIGNS}{_GAP}(?:[rbuf]{{0,2}}(?P<mark>\"\"\"|''')|@\")\s{{0,40}}+"
+        r"(?P<quoted>(?:(?(mark)(?!(?P=mark))|(?!\"))[^\0]){1,400})",
     ),
     # password: "tulip, and mango" on the next line
     _shape(
