@@ -14,7 +14,7 @@ from completion_engine.next_edit.parsing import ParsedText, PathStep
 from completion_engine.next_edit.role_reading import SIGILS, read_occurrences
 from completion_engine.next_edit.scoped_names import Occurrence
 
-MAX_OCCURRENCES = 256
+MAX_OCCURRENCES = 1_200  # a file with more is not followed
 _LEAVES = ("name", "constant", "hash_key_symbol", "label_name", "implicit_parameter")
 
 

@@ -42,7 +42,7 @@ class _Clock(NoRules):
 
     times: list[float] = field(default_factory=list)
 
-    def check(self, generated: str) -> None:
+    def stop(self, generated: str) -> None:
         """Slipstream has written tokens; never stops."""
         self.put(generated)
 
