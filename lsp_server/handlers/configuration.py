@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,9 @@ async def pull(server: SlipstreamServer) -> None:
         logger.warning("The client does not send its settings: %r", error)
         set_editor_layer(server, UNREADABLE)
         return
-    set_editor_layer(server, values[0] if isinstance(values, list) and values else None)
+    if isinstance(values, Sequence):
+        values = values[0] if values else None
+    set_editor_layer(server, values)
 
 
 async def read_files(server: SlipstreamServer) -> None:

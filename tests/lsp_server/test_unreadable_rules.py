@@ -242,18 +242,22 @@ async def test_rules_of_the_start_give_way_to_right_ones_from_the_editor(bench: 
     assert await bench.keeps_private_alone()
 
 
+RULES = {"index": {"exclude": ["private/", "*.toml"]}}
+
+
+@pytest.mark.parametrize(("at_start", "answer"), [(RULES, None), ({}, RULES)])
 async def test_an_editor_that_does_not_send_its_settings_is_asked_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, at_start: dict[str, Any], answer: dict[str, Any] | None
 ) -> None:
     monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 0.1)
     monkeypatch.setitem(CAPABILITIES["workspace"], "configuration", True)
     bench.window.answers_requests = False
-    await bench.begin(index={"exclude": ["private/", "*.toml"]})
+    await bench.begin(**at_start)
     assert await bench.holds_nothing()
     await bench.until_shown(CLOSED)
     monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 60)
     bench.window.notify("textDocument/didSave", {"textDocument": {"uri": (bench.root / "open.py").as_uri()}})
     asked = await bench.window.until(lambda: bench.asked_for_settings()[1:])
-    bench.window.answer_request(asked[0]["id"], [None])
+    bench.window.answer_request(asked[0]["id"], [answer and {**bench.settings, **answer}])
     await bench.until_open()
     assert await bench.keeps_private_alone()
