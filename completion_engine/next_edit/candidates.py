@@ -21,6 +21,7 @@ from completion_engine.next_edit.substitutions import (
 MAX_RECENT_HUNKS = 8
 MAX_CANDIDATES = 24  # that are ordered; few of them are scored
 _MAX_MATCHES = 64  # matches of one substitution in one document
+_IMPORTS = ("import", "from", "use")
 _MAX_SEARCHED_CHARS = 2_000_000  # characters of all documents together
 
 
@@ -120,6 +121,8 @@ def _following(edits: Sequence[LineEdit], hunks: Sequence[Hunk]) -> list[LineEdi
     above = [edit for edit in alike if edit.first_line < first]
     below = [edit for edit in alike if edit.first_line > end]
     is_whole = beginning is not None and len(above) + len(below) == len(alike)
+    if beginning is not None and beginning[0][0] in _IMPORTS:
+        return []  # which imports follow depends on the names that they import: see `moved_imports`
     return [*above[-1:], *below[:1]] if is_whole else []
 
 

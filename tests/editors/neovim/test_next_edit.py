@@ -234,34 +234,34 @@ def test_a_change_goes_on_in_files_that_are_not_open(
     assert {name: (folder / name).read_text() for name in files.before} == files.after
 
 
-USES = "def fetch(url):\n    return open(url)\n\n\nfirst = fetch('a')\nsecond = fetch('b')\n"
+USES = "def gather(url):\n    return open(url)\n\n\nfirst = gather('a')\nsecond = gather('b')\n"
 
 
 @pytest.mark.parametrize("key", ["a", "f"])
 def test_all_places_are_listed_and_then_changed_at_once(
     person: Person, editor: Neovim, project: Path, key: str
 ) -> None:
-    use = "from net import fetch\n\nprint(fetch('c'))\n"
+    use = "from net import gather\n\nprint(gather('c'))\n"
     name = f"all_{key}"
-    files = Folder(name, {"net.py": USES, "use.py": use}, ":1s/fetch/load/<CR>", {})
+    files = Folder(name, {"net.py": USES, "use.py": use}, ":1s/gather/load/<CR>", {})
     folder = person.begin_in(project / name, files)
     person.press(files.keys)
     editor.until(ASK_UNTIL_LISTED)
     listed = editor.lines()
     assert listed[0] == "4 places in 2 files"
-    assert [line for line in listed if "fetch" in line] == [
-        "     5  first = fetchload('a')",
-        "     6  second = fetchload('b')",
-        "     1  from net import fetchload",
-        "     3  print(fetchload('c'))",
+    assert [line for line in listed if "gather" in line] == [
+        "     5  first = gatherload('a')",
+        "     6  second = gatherload('b')",
+        "     1  from net import gatherload",
+        "     3  print(gatherload('c'))",
     ]
     editor.type(key)
     editor.until("return vim.bo.filetype == 'python'")
     editor.vim.command("wall")
-    assert (folder / "net.py").read_text() == USES.replace("fetch", "load")
-    assert (folder / "use.py").read_text() == (use.replace("fetch", "load") if key == "a" else use)
+    assert (folder / "net.py").read_text() == USES.replace("gather", "load")
+    assert (folder / "use.py").read_text() == (use.replace("gather", "load") if key == "a" else use)
     editor.type("u")
-    assert editor.until("return vim.fn.getline(5) == \"first = fetch('a')\"")
+    assert editor.until("return vim.fn.getline(5) == \"first = gather('a')\"")
 
 
 @pytest.mark.usefixtures("manual")
