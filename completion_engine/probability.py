@@ -15,12 +15,14 @@ _NARROWEST = 1e-6  # probabilities closer to 0 and 1 count as this
 class TokenProbability:
     """The target's probability of a written token among all that may be written there, and of its rivals.
 
-    `is_scored` is False if the token has no probability; `value` is then 1.
+    `is_scored` is False if the token has no probability; `value` is then 1. `unknown` is the share of
+    tokens beyond the rivals, at most.
     """
 
     value: float
     rivals: tuple[tuple[int, float], ...] = ()
     is_scored: bool = True
+    unknown: float = 0.0
 
     def among(self, allows: Callable[[int], bool]) -> TokenProbability:
         """Return the probability if only this token and the rivals that `allows` accepts can be written."""
@@ -28,7 +30,9 @@ class TokenProbability:
             return self
         kept = tuple((token, value) for token, value in self.rivals if allows(token))
         whole = self.value + sum(value for _, value in kept)
-        return TokenProbability(self.value / whole, tuple((token, value / whole) for token, value in kept))
+        rest = max(0.0, 1 - self.value - sum(value for _, value in self.rivals))
+        narrowed = tuple((token, value / whole) for token, value in kept)
+        return TokenProbability(self.value / whole, narrowed, unknown=rest / (whole + rest))
 
 
 NOT_SCORED = TokenProbability(1.0, is_scored=False)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from completion_engine.probability import TokenProbability, num_scored
+from completion_engine.probability import TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint, Prompt, Written
 from completion_engine.target_model.passes import ChunkRule
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
     from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 MAX_PAST = 16
+_MAX_UNKNOWN = 0.25  # beyond this share a pass scores a token again
 _MIN_COPIED = 32  # tokens; computing fewer takes no longer than copying their keys and values
 
 
@@ -58,11 +60,12 @@ class PastCompletion:
     has_ended: bool = False  # with an end token, so no more tokens follow
 
     def continuation(self, prompt: Prompt, written: Written, *, needs_scores: bool) -> Continuation:
-        """Return the tokens after `prompt`; with `needs_scores`, up to the first without a probability."""
+        """Return the tokens after `prompt`; with `needs_scores`, up to one whose probability is not known."""
         reused = self._tokens_after(prompt, written)
         num_typed = len(prompt.tokens) - self.num_forced
         probabilities = _narrowed(reused, self.probabilities[num_typed:], written.healing()) if reused else []
-        num_usable = num_scored(probabilities) if needs_scores else len(reused)
+        known = takewhile(lambda one: one.is_scored and one.unknown <= _MAX_UNKNOWN, probabilities)
+        num_usable = sum(1 for _ in known) if needs_scores else len(reused)
         return Continuation(
             reused[:num_usable],
             self.sources[num_typed:][:num_usable],

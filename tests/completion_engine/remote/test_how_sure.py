@@ -47,12 +47,18 @@ def both(completer_of_toy: RemoteCompleter, make_engine: Callable[..., Completio
     return lambda request: (completer_of_toy.complete(request), local.complete(request))
 
 
-def check(theirs: Completion, ours: Completion) -> None:
-    """Both show the same, and are as sure of it."""
+def check(theirs: Completion, ours: Completion, *, is_begun: bool = False) -> None:
+    """Both show the same, and are as sure of it.
+
+    Where tokens are begun, the servers gave the likeliest rivals of their first forms alone; the local
+    engine scores them again.
+    """
     assert (theirs.text, theirs.num_replaced, theirs.rule) == (ours.text, ours.num_replaced, ours.rule)
     assert theirs.forecast.text == ours.forecast.text
     assert theirs.forecast.num_chars == ours.forecast.num_chars
-    assert theirs.forecast.probabilities == pytest.approx(ours.forecast.probabilities, rel=1e-6)
+    sure, expected = theirs.forecast.probabilities, ours.forecast.probabilities
+    assert all(one > other - 1e-6 for one, other in zip(sure, expected, strict=True))
+    assert is_begun or sure == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("eagerness", EAGERNESSES)
@@ -71,7 +77,7 @@ def test_typing_along_is_as_sure_as_in_the_local_engine(both: Both, request_at: 
         request = request_at(prefix, document=f"{at}.py", eagerness=0.999)
         whole = both(request)[1].text
         for end in range(1, len(whole)):
-            check(*both(replace(request, prefix=prefix + whole[:end])))
+            check(*both(replace(request, prefix=prefix + whole[:end])), is_begun=True)
             num_typed += 1
     assert num_typed > 8
 

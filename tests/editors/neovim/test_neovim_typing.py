@@ -133,7 +133,7 @@ def test_a_key_that_says_something_else_clears_it_at_once(editor: Neovim, write:
 def test_every_text_that_is_drawn_was_said_for_the_line_under_it(
     editor: Neovim, write: Write, delays_ms: list[int]
 ) -> None:
-    write("shapes.py", PERIMETER)  # what it said of the bare line may be drawn as the line is typed
+    write("shapes.py", PERIMETER)  # the text for the bare line stays drawn
     editor.call("Drawn.delays_ms = ...", delays_ms)
     keys = ["retu", "rn ", "width", "<BS><BS>", "dth +", "<Esc>A", " heig", "<BS><BS><BS>", "3 * (", "x"]
     for number, burst in enumerate(keys):

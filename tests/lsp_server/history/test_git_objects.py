@@ -158,7 +158,8 @@ def test_a_git_that_does_not_answer_is_not_waited_for(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(git_process, "MAX_WAIT_S", 0.1)
-    with GitObjects(tmp_path, lambda _: True).blob_reader() as reader, pytest.raises(MachineError, match="took more than"):
+    too_late = pytest.raises(MachineError, match="took more than")
+    with GitObjects(tmp_path, lambda _: True).blob_reader() as reader, too_late:
         reader.read("0" * 40, 100)
 
 
