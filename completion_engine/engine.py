@@ -20,8 +20,8 @@ from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import TargetWish
-from completion_engine.loading.ladder import Ladder, forget_frames
 from completion_engine.loading.model import ladder_for
+from completion_engine.loading.rungs import Ladder, forget_frames
 from completion_engine.loading.stored_files import load_or_repair
 from completion_engine.models import ModelStore
 from completion_engine.next_edit.edits import EditAnswer, EditRequest

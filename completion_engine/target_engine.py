@@ -32,7 +32,7 @@ from completion_engine.decoding.preparation import PreparedRequest, RequestPrepa
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.energy import find_meter
-from completion_engine.loading.trained_drafter import device_decoder_of
+from completion_engine.loading.drafters import device_decoder_of
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt

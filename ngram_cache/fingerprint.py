@@ -20,11 +20,9 @@ OF_FILES = (
 # The modules that decide what is removed from a file's text.
 OF_TEXT = (
     "redaction.__init__",
-    "redaction.blocks",
     "redaction.commands",
     "redaction.forms",
     "redaction.names",
-    "redaction.randomness",
     "redaction.rule",
     "redaction.values",
 )

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
 from ngram_cache.changes import look_at
-from ngram_cache.encoding import EncodeMany, FileEncoder, digest, num_tokens_of
 from ngram_cache.index import NgramIndex
-from ngram_cache.overlays import Overlays
+from ngram_cache.overlays import EncodeMany, FileEncoder, Overlays, digest, num_tokens_of
 from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, make_plan
 from ngram_cache.redaction import blank_secrets
 from ngram_cache.repository import (

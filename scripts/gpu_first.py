@@ -63,7 +63,7 @@ FULL = (GEOMETRIES["1.5B"], GEOMETRIES["0.5B"], {size: GEOMETRIES[size] for size
 
 def machine(trial: Trial) -> Iterator[Facts]:
     """The card, the toolchain and the speed of the memory."""
-    from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - guarded by the stage
+    from completion_engine.loading.model import bytes_per_ms  # noqa: PLC0415 - guarded by the stage
 
     flaw, gpu = compiler_flaw(), find_gpu()
     versions = {}
@@ -101,8 +101,8 @@ def _bits_of(held: Held) -> Bits:
 
 def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     """A target with random weights on the kernels, its passes captured, its bits compared."""
-    from completion_engine.gpu.branches import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
+    from completion_engine.target_model.branch_caches import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
     from completion_engine.target_model.passes import Findings  # noqa: PLC0415 - as above
 
@@ -189,7 +189,7 @@ def speed(trial: Trial) -> Iterator[Facts]:
 
 
 def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Facts:
-    from completion_engine.loading.least_times import bytes_per_ms  # noqa: PLC0415 - as above
+    from completion_engine.loading.model import bytes_per_ms  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
 
     target = loaded(trial, geometry, held)

@@ -16,9 +16,8 @@ from typing import Any
 import psutil
 import torch
 
-from completion_engine.choice.attempts import Attempts
 from completion_engine.choice.choice import Choice, Machine, choose
-from completion_engine.choice.pass_log import PassLog
+from completion_engine.choice.pass_log import Attempts, PassLog
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.loading import BITS
 from completion_engine.loading.drafters import trained_folder

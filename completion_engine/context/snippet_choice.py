@@ -8,19 +8,19 @@ definitions outside of the text window, and snippets of other files that share r
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from completion_engine.context.definitions import OwnFile, Wanted, definition_snippets
-from completion_engine.context.outline import SourceFile
-from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.similar_snippets import similar_snippets
+from completion_engine.context.outline import SourceFile, brings_names_in
 from completion_engine.context.uses import Uses, uses_at
 from completion_engine.cutting.language_names import language_of_path
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
+from ngram_cache import NgramIndex
 from ngram_cache.redaction import blank_secrets
 
 INGREDIENTS = ("definitions", "own", "similar")
@@ -35,6 +35,14 @@ _FAMILIES = (_SCRIPTS, frozenset({"c", "cpp"}))
 _USUAL = dict.fromkeys(_SCRIPTS, ("own", "similar"))
 _SHARES = {"definitions": 0.6, "own": 0.4, "similar": 1.0}  # shares of the remaining budget, in this order
 MIN_KEPT = 0.5  # the present context stays if it holds this share of a new choice
+_NUM_LINES, _STEP = 12, 4
+_MAX_SNIPPETS = 3
+_MAX_SHARED = 0.5  # share of a snippet's lines that may be visible in the document already
+_MAX_LINE_CHARS = 200
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_LEADS = (" ", ".", "(", "")  # a name has other tokens after other text
+# occurrences of a name to read, for each lead; a name with more is not specific
+_MAX_OCCURRENCES = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +194,75 @@ def _stem(path: str) -> str:
 
 def _family(language: str) -> frozenset[str]:
     return next((family for family in _FAMILIES if language in family), frozenset({language}))
+
+
+def similar_snippets(
+    sources: Sequence[SourceFile], rarities: Mapping[str, float], seen: str, max_chars: int
+) -> list[Snippet]:
+    """Return the snippets with the highest scores, at most one per file, the best last.
+
+    Snippets that are mostly `seen` are left out.
+    """
+    known = {line.strip() for line in seen.split("\n")}
+    best = [found for source in sources if (found := _best_snippet(source, rarities, known)) is not None]
+    snippets: list[Snippet] = []
+    left = max_chars
+    for _, snippet in sorted(best, key=lambda it: -it[0]):
+        cost = len(snippet.path) + len(snippet.text)
+        if cost <= left and len(snippets) < _MAX_SNIPPETS:
+            snippets.append(snippet)
+            left -= cost
+    return snippets[::-1]
+
+
+def _best_snippet(
+    source: SourceFile, rarities: Mapping[str, float], known: set[str]
+) -> tuple[float, Snippet] | None:
+    names = [
+        set() if brings_names_in(line) else {name for name in _WORD.findall(line) if name in rarities}
+        for line in source.lines
+    ]
+    best, best_start = 0.0, -1
+    for start in range(0, len(names), _STEP):
+        score = sum(rarities[name] for name in set().union(*names[start : start + _NUM_LINES]))
+        if score > best and not _is_known(source.lines[start : start + _NUM_LINES], known):
+            best, best_start = score, start
+    if best_start < 0:
+        return None
+    lines = source.lines[best_start : best_start + _NUM_LINES]
+    text = "\n".join(line[:_MAX_LINE_CHARS] for line in lines).strip("\n")
+    return best, Snippet(source.path, text)
+
+
+def _is_known(lines: Sequence[str], known: set[str]) -> bool:
+    texts = [line.strip() for line in lines if line.strip()]
+    return sum(line in known for line in texts) > _MAX_SHARED * len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryView:
+    """The files of an index without the document `own_path`; excluded files and secrets are not in it.
+
+    `encode_many` and `spell` convert to and from the index's tokens.
+    """
+
+    index: NgramIndex
+    encode_many: Callable[[list[str]], list[list[int]]]
+    spell: Callable[[list[int]], bytes]
+    name: str = ""
+    own_path: str = ""
+
+    def files_with(self, names: Iterable[str]) -> dict[str, Counter[str]]:
+        """Return for each name the files that probably contain it, with the number of occurrences."""
+        wanted = list(names)
+        encoded = self.encode_many([lead + name for name in wanted for lead in _LEADS])
+        found: dict[str, Counter[str]] = {}
+        for at, tokens in enumerate(encoded):
+            here = self.index.find(tokens, max_occurrences=_MAX_OCCURRENCES, exclude=self.own_path)
+            found.setdefault(wanted[at // len(_LEADS)], Counter()).update(here)
+        return found
+
+    def read(self, path: str, max_tokens: int) -> str:
+        """Return the text of the first `max_tokens` tokens of a file; empty for an unknown file."""
+        tokens = self.index.tokens_of(path)[:max_tokens]
+        return self.spell(tokens.tolist()).decode("utf-8", "replace")

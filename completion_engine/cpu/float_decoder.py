@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from completion_engine.cpu.attention import OpenBranches
+from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.heads import norm_heads, split_heads
-from completion_engine.cpu.kernels.language import Array, array_of
-from completion_engine.cpu.kernels.residual import Residual
+from completion_engine.cpu.kernels.language import Array, Floats, array_of
 from completion_engine.cpu.linear import Linear
 from completion_engine.target_model.branch_caches import Layout
 from completion_engine.target_model.kv_cache import KVCache
@@ -103,3 +104,26 @@ class FloatDecoder(FamilyDecoder):
         k, v = (torch.empty(num_kv, num_rows, self.head_size, dtype=dtype) for _ in range(2))
         split_heads(heads, *self._turns, array_of(positions), array_of(q), array_of(k), array_of(v))
         return q, k, v
+
+
+class Residual:
+    """The stream past the layers, [num_rows, hidden_size]; begins with what the first layer reads.
+
+    The last addend is added together with the next norm, in one kernel.
+    """
+
+    def __init__(self, embedded: Tensor, eps: float) -> None:
+        self._x: Floats = np.zeros(tuple(embedded.shape), np.float32)
+        self._eps = eps
+        self._dtype = embedded.dtype
+        self.add(embedded)
+
+    def add(self, y: Tensor) -> None:
+        """Add y [num_rows, hidden_size]; the norm must be read once afterwards."""
+        self._added = array_of(y)
+
+    def normed(self, weight: Array) -> Tensor:
+        """The root mean square norm times weight [hidden_size], in the type of the model."""
+        normed = torch.empty(self._x.shape, dtype=self._dtype)
+        rows.add_norm(self._x, self._added, weight, self._eps, array_of(normed))
+        return normed

@@ -1,20 +1,27 @@
-"""Matrix products with weights laid out once for the machine.
+"""Matrix products with weights laid out once for the machine, as numbers or rounded to whole numbers.
 
-On the CPU oneDNN's blocked layout is made at load: a pass of 8 rows then takes about 0.7 of the time of plain
-`linear`, which lays the weights out anew. A row's result does not depend on the number of rows beside it,
-because the sum over the inputs runs in the same order for any number of them.
+For `Linear`, oneDNN's blocked layout is made at load: a pass of 8 rows then takes about 0.7 of the time of
+plain `linear`, which lays the weights out anew. A row's result does not depend on the number of rows beside
+it, because the sum over the inputs runs in the same order for any number of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import rows
-from completion_engine.cpu.kernels.language import array_of
-from completion_engine.cpu.kernels.product import Product
-from completion_engine.cpu.quantised import QuantisedLinear, packed
+from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels.language import Floats, array_of
+from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, PackedWeight, pack, unpack
+from completion_engine.cpu.kernels.product import Product, packed_bits
+from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_numbers
+from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.weights import WeightKind
 
 _ROWS_HINT = 8
@@ -34,8 +41,8 @@ def can_pack(weight: Tensor) -> bool:
 class Linear:
     """`x @ weight.T + bias`; x is [num_rows, num_inputs], the result [num_rows, num_outputs].
 
-    The kind `int8` rounds weights and inputs (see `quantised`), and its result is float32; the caller has
-    asked `can_quantise`. Otherwise the result has the type of x. The weights are copied.
+    The kind `int8` rounds weights and inputs (see `QuantisedLinear`), and its result is float32; the caller
+    has asked `can_quantise`. Otherwise the result has the type of x. The weights are copied.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, kind: WeightKind = "float") -> None:
@@ -85,3 +92,55 @@ def gated(gate_up: Tensor) -> Tensor:
         return result
     gate, up = gate_up.chunk(2, dim=-1)
     return functional.silu(gate) * up
+
+
+def can_quantise(device: torch.device) -> bool:
+    """Whether `device` multiplies bytes fast by our kernels."""
+    return device.type == "cpu" and bool(instruction_sets())
+
+
+def quantise_rows(x: Tensor) -> RoundedRows:
+    """`x` [num_rows, num_inputs] rounded to bytes."""
+    found = RoundedRows(*x.shape)
+    of_numbers(x.contiguous(), found).run()
+    return found
+
+
+def packed(weight: Tensor) -> PackedWeight:
+    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
+    return pack(array_of(weight.detach().contiguous()), packed_bits())
+
+
+def packed_blocks(weights: Sequence[QuantisedWeight]) -> PackedWeight:
+    """Weights that read the same inputs as one, with the levels of their file."""
+    return pack_blocks(weights, packed_bits())
+
+
+class QuantisedLinear:
+    """`x @ weight.T + bias` with weight and x rounded; the result is float32.
+
+    Weights are held in as few bits as hold them (see `kernels.packing`). Inputs are rounded to bytes in every
+    call, each block of 32 by a power of two of its own. A row's result is the same beside any number of rows.
+    """
+
+    def __init__(self, weight: PackedWeight, bias: Tensor | None = None) -> None:
+        self._weight = weight
+        shifts: Floats = np.zeros(len(self._weight.records) * TILE_OUTPUTS, np.float32)
+        if bias is not None:
+            shifts[: len(bias)] = bias.detach().float().numpy()
+        self.product = Product(self._weight, shifts)
+        self.num_bytes = self._weight.num_bytes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product; x is [num_rows, num_inputs]."""
+        return self.product(quantise_rows(x))
+
+    def of_gated(self, gate_up: Tensor) -> Tensor:
+        """The product with `silu(gate) * up`; gate_up is [num_rows, 2 * num_inputs]."""
+        gated = RoundedRows(len(gate_up), gate_up.shape[1] // 2)
+        of_gate(gate_up.contiguous(), gate_up.shape[1] // 2, gated).run()
+        return self.product(gated)
+
+    def rows(self, outputs: Tensor) -> Tensor:
+        """The weights of some outputs [num_rows] as they are held, [num_rows, num_inputs] float32."""
+        return torch.from_numpy(unpack(self._weight, outputs.numpy()))

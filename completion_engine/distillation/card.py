@@ -6,7 +6,7 @@ from pathlib import Path
 
 from completion_engine.distillation.pipeline import Distilled
 from completion_engine.distillation.plans import DistillPlan
-from completion_engine.drafting.distilled.token_head import NUM_EXACT
+from completion_engine.drafting.distilled.drafter_network import NUM_EXACT
 
 _NAMED_FOLDERS = 500
 

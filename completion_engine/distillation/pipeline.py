@@ -6,7 +6,8 @@ Every part continues after an interruption. The only module that owns the order 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,12 +16,11 @@ from torch import Tensor
 from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.plans import DistillPlan
-from completion_engine.distillation.preview import fit_preview
-from completion_engine.distillation.trained_network import DrafterNetwork
+from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import Trainer
 from completion_engine.distillation.windows import Corpus, read_corpus
 from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
+from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape, Preview
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
@@ -37,6 +37,9 @@ _MLP_STEP = 64
 _COUNTED_CHARS = 40_000_000  # characters of code, to find the tokens that it uses
 _TEXTS_AT_ONCE = 64
 _PREVIEWED_WINDOWS = 48
+_RANK = 96
+_DEPTHS = 3
+_RIDGE = 1e-2  # relative to the states' mean square
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +147,26 @@ def frequent_tokens(corpus: Corpus, tokenizer: Tokenizer, num_tokens: int, repor
     counts[list(tokenizer.end_ids)] = int(counts.max()) + 1
     num_seen = int((counts > 0).sum())
     return counts.argsort(descending=True, stable=True)[: min(num_tokens, num_seen)]
+
+
+@torch.no_grad()
+def fit_preview(
+    network: DrafterNetwork, batches: Iterable[Batch], head: Tensor, rank: int = _RANK
+) -> Preview:
+    """The projection of this rank that changes logits least, in squares over states and tokens.
+
+    `head` [num_tokens, hidden_size] are the rows of the tokens that can be guessed.
+    """
+    size = network.shape.hidden_size
+    squares = torch.zeros(size, size, device=head.device)
+    for batch in batches:
+        for at, states in network.drafted(replace(batch, hidden=batch.hidden.float()), _DEPTHS):
+            real = states[batch.is_real[:, at]]
+            squares += real.T @ real
+    squares /= squares.diagonal().mean()
+    squares += torch.eye(size, device=head.device) * _RIDGE
+    root = torch.linalg.cholesky(squares)
+    importance = root.T @ (head.float().T @ head.float()) @ root
+    main = torch.linalg.eigh(importance).eigenvectors[:, -rank:]  # eigenvalues come in rising order
+    narrow = torch.linalg.solve_triangular(root.T, main, upper=True).T
+    return Preview(narrow.contiguous(), root @ main)

@@ -15,18 +15,16 @@ import torch
 
 from completion_engine.errors import UserError
 from completion_engine.gpu import machine
-from completion_engine.gpu.branches import InPlaceBranches
 from completion_engine.gpu.loading import BITS, why_not_model
 from completion_engine.gpu.memory import MemoryPlan, plan_memory, read_geometry
 from completion_engine.gpu.reference import reference_logits
-from completion_engine.loading.ladder import RungError
 from completion_engine.loading.module_decoder import module_decoder, reading
-from completion_engine.loading.rungs import Rung
+from completion_engine.loading.rungs import Rung, RungError
+from completion_engine.target_model.branch_caches import InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import Config, open_weights
-from completion_engine.target_model.model_shape import num_positions
+from completion_engine.target_model.model_files import Config, num_positions, open_weights
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
 NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, a drafter and the timed passes

@@ -6,7 +6,7 @@ transformers builds the model only if our own kernels cannot use the weights in 
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -17,21 +17,24 @@ from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
+from completion_engine.gpu.loading import BITS
+from completion_engine.gpu.memory import Geometry, read_geometry
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.gpu_target import TargetWish, load_on_gpu
-from completion_engine.loading.ladder import Ladder
-from completion_engine.loading.least_times import least_pass_ms
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading
-from completion_engine.loading.rungs import Rung, plan_here
+from completion_engine.loading.rungs import Ladder, Rung, plan_here
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import open_weights, weight_files
-from completion_engine.target_model.model_shape import num_positions
+from completion_engine.target_model.model_files import num_positions, open_weights, weight_files
 from completion_engine.target_model.threads import take_free_threads
 from completion_engine.target_model.weights import Precision
 
 CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
+_NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
+_NUM_ROUNDS = 3
+_PACKED_SHARE = 0.35  # size of weights of 4 to 8 bits with their scales, as a share of bf16
+_LAUNCHES_MS = 0.08  # per layer in plain torch: about 20 kernels of a few microseconds each
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
@@ -91,3 +94,32 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     if model.findings is not known:
         store_findings(path, model.findings)
     return model
+
+
+def least_pass_ms(folder: Path, rung: Rung) -> float:
+    """Return a lower bound for the milliseconds of a pass on the rung; infinity if sizes are unknown."""
+    geometry = read_geometry(folder)
+    if geometry is None:
+        return float("inf")
+    launches_ms = _LAUNCHES_MS * geometry.num_layers if rung.name == "GPU torch" else 0.0
+    return max(launches_ms, _pass_bytes(geometry, rung) / bytes_per_ms(rung.device))
+
+
+def _pass_bytes(geometry: Geometry, rung: Rung) -> float:
+    """Bytes of weights that a pass reads."""
+    kind = rung.precision.kind
+    if kind == "float":
+        return geometry.pass_bytes() * rung.precision.dtype.itemsize / 2
+    return geometry.pass_bytes() * _PACKED_SHARE if rung.name == "CPU" else geometry.pass_bytes(BITS[kind])
+
+
+@cache
+def bytes_per_ms(device: torch.device) -> float:
+    """Measure how fast a device reads its memory. Takes tens of milliseconds, once."""
+    numbers = torch.ones(_NUM_NUMBERS, device=device)
+    times = []
+    for _ in range(_NUM_ROUNDS):
+        begin = time.perf_counter()
+        numbers.sum().item()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return numbers.nbytes / min(times)

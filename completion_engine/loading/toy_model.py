@@ -14,8 +14,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
 from completion_engine.drafting.distilled.drafter import DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape
-from completion_engine.drafting.distilled.token_head import Preview
+from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
 from completion_engine.models.gguf_layout import (
     BLOCK_SIZES,
     EMBEDDING,

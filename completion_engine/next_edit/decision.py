@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
-from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.edits import Hunk
+from completion_engine.next_edit.occurrences import OldName
 from completion_engine.next_edit.substitutions import changed_cores, exchanged_names
 
 _THRESHOLD = 0.65

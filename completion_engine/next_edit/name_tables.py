@@ -1,6 +1,6 @@
 """The tables of roles of each language, one line for a role and contexts of the syntax tree.
 
-`name_roles` explains the lines.
+`scoped_names.RoleTable` explains the lines.
 """
 
 from __future__ import annotations

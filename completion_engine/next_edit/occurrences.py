@@ -1,4 +1,4 @@
-"""Where a name occurs in a syntax tree, each time with its role and the scopes around it.
+"""Where a name occurs in a syntax tree, with its role and scopes, and whether an edit left it unbound.
 
 Bounded in the number of occurrences and in depth. A language without a table has no occurrences.
 """
@@ -6,13 +6,15 @@ Bounded in the number of occurrences and in depth. A language without a table ha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import IntEnum
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.name_roles import TABLES
+from completion_engine.next_edit.edits import Hunk, LineEdit
 from completion_engine.next_edit.parsing import ParsedText, PathStep
 from completion_engine.next_edit.role_reading import SIGILS, read_occurrences
-from completion_engine.next_edit.scoped_names import Occurrence
+from completion_engine.next_edit.scoped_names import TABLES, Occurrence
+from completion_engine.next_edit.substitutions import exchanged_names
 
 MAX_OCCURRENCES = 1_200  # a file with more is not followed
 _LEAVES = ("name", "constant", "hash_key_symbol", "label_name", "implicit_parameter")
@@ -69,3 +71,31 @@ def _is_name(parsed: ParsedText, path: list[PathStep], at: int, end: int) -> boo
         return parsed.text[at - 1 : at] == b"{" and parsed.text[end : end + 1] in (b"}", b":")
     is_leaf = node.type.endswith("identifier") or node.type in _LEAVES
     return is_leaf and (node.start_byte, node.end_byte) == (at, end)
+
+
+class OldName(IntEnum):
+    """The state of the name that an edit replaces: still bound, not known, or dangling.
+
+    A dangling name has no binding left in its file, and the hunk that the edit repeats binds the new name.
+    """
+
+    BOUND = -1
+    UNKNOWN = 0
+    DANGLING = 1
+
+
+def state_of_old_name(parsed: ParsedText | None, edit: LineEdit, hunk: Hunk) -> OldName:
+    """Return the state of the one name that `edit` exchanges as `hunk` did, in the tree before the edit.
+
+    An edit that renames a definition leaves uses of a name that nothing binds any more. A name that is still
+    bound means what it meant before.
+    """
+    names = exchanged_names(edit)
+    if parsed is None or len(names) != 1:
+        return OldName.UNKNOWN
+    ((old, new),) = names
+    if definitions_of(parsed, old):
+        return OldName.BOUND
+    found = definitions_of(parsed, new) if edit.document == hunk.document else ()
+    is_renamed = any(hunk.first_line <= one.position[0] < hunk.end_line for one in found)
+    return OldName.DANGLING if is_renamed else OldName.UNKNOWN

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import occurrences_of
 from completion_engine.next_edit.parsing import ParsedText
-from completion_engine.next_edit.scoped_names import Occurrence, Scope
+from completion_engine.next_edit.scoped_names import TABLES, Occurrence, Scope
 
 Key = tuple[Hashable, ...]
 OWN_RECEIVERS = frozenset({"self", "this", "cls", "Self", "$this", "static"})

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from completion_engine.next_edit.edits import LineEdit
-from completion_engine.next_edit.name_roles import TABLES
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of
 from completion_engine.next_edit.resolution import Resolver
-from completion_engine.next_edit.scoped_names import Occurrence
+from completion_engine.next_edit.scoped_names import TABLES, Occurrence
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 _MAX_NAMES = 8  # new names of an edit

@@ -7,13 +7,14 @@ document's own cache, each further one in a copy of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from completion_engine.target_model.kv_cache import CacheShape, KVCache, num_common
 
 MAX_BRANCHES = 4  # the trunk included; each further one holds a cache's memory
+Move = Callable[[KVCache, Sequence[int], int], None]  # see `gpu.decoder.GraphedDecoder.move`
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +108,35 @@ class BranchCaches:
             num_shared = num_common(path, layout.branches[0].path)
             start = trunk.num_cached
             trunk.copy(self._branches[at - 1], start + num_shared, start + len(path))
+        trunk.keep(tokens)
+
+
+class InPlaceBranches:
+    """See `BranchStorage`. Rows lie in row order, accepted ones are moved into line; needs no copies.
+
+    For targets whose attention reads each row's ancestors through a table.
+    """
+
+    max_branches = 64
+    num_bytes = 0
+
+    def __init__(self, move: Move) -> None:
+        self._move = move
+
+    def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
+        """The trunk, once for each branch. Raises ValueError where the rows do not fit after it."""
+        num_rows = len(layout.depths)
+        if trunk.num_cached + num_rows > trunk.capacity:
+            raise ValueError(f"{num_rows} rows do not fit after {trunk.num_cached} of {trunk.capacity}")
+        return [trunk] * len(layout.branches)
+
+    def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:
+        """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move into line."""
+        path = tuple(rows)
+        if all(branch.path[: len(path)] != path for branch in layout.branches):
+            raise ValueError(f"{path} is not a path of this tree")
+        first = next((depth for depth, row in enumerate(path) if row != depth), len(path))
+        if first < len(path):
+            start = trunk.num_cached
+            self._move(trunk, [start + row for row in path[first:]], start + first)
         trunk.keep(tokens)

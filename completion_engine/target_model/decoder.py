@@ -12,8 +12,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.weights import RowTable
 

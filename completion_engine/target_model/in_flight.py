@@ -1,4 +1,4 @@
-"""The pass of a prompt that a device still runs while the host goes on: at most one, timed by the device.
+"""The pass that runs now: its brake, and a prompt's pass that a device still runs while the host goes on.
 
 Owns when such a pass began and ended. Does not depend on what a pass computes.
 """
@@ -6,14 +6,15 @@ Owns when such a pass began and ended. Does not depend on what a pass computes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 
-from completion_engine.request import CancelledError
-from completion_engine.target_model.brake import Brake
+from completion_engine.request import Cancellation, CancelledError
 
 _POLL_S = 0.0002  # a chunk of a prompt takes milliseconds
 
@@ -105,3 +106,44 @@ class InFlight:
 def mark_of(device: torch.device) -> Callable[[], Mark]:
     """Return what makes marks in the work of a device."""
     return CudaMark if device.type == "cuda" else HostMark
+
+
+class Brake:
+    """Ends a pass before its next kernel: a word that any thread may set and the kernels read.
+
+    Passes of one decoder run through unless they run in a block of `pulled_by`. Used on their thread.
+    """
+
+    def __init__(self) -> None:
+        self._word: np.ndarray[tuple[int], np.dtype[np.int64]] | None = None
+
+    @property
+    def address(self) -> int:
+        """Address of a word that is not 0 once the pass should end; 0 if it cannot be ended."""
+        return 0 if self._word is None else int(self._word.ctypes.data)
+
+    @property
+    def is_pulled(self) -> bool:
+        """Whether the pass that runs is to end."""
+        return self._word is not None and bool(self._word[0])
+
+    @contextmanager
+    def pulled_by(self, cancellation: Cancellation, is_in_vain: Callable[[], bool]) -> Iterator[None]:
+        """End the pass in the block when it is cancelled and the canceller finds that it `is_in_vain`.
+
+        That is called on the thread that cancels.
+        """
+        # for this block only: a late call stops no later pass
+        word = np.zeros(1, np.int64)
+
+        def pull() -> None:
+            if is_in_vain():
+                word[0] = 1
+
+        before, self._word = self._word, word
+        take_back = cancellation.when_cancelled(pull)
+        try:
+            yield
+        finally:
+            take_back()
+            self._word = before

@@ -13,10 +13,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
-from completion_engine.target_model.model_files import Config, completed, read_config
-from completion_engine.target_model.model_shape import check_head, check_shapes, check_sizes
+from completion_engine.target_model.in_flight import Brake
+from completion_engine.target_model.model_files import (
+    Config,
+    check_head,
+    check_shapes,
+    check_sizes,
+    completed,
+    read_config,
+)
 from completion_engine.target_model.weights import Affine, RowTable, Weights
 
 _KINDS = frozenset({"llama", "qwen2", "qwen3", "mistral"})

@@ -9,8 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose
+from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, RepositoryView, choose
 from completion_engine.errors import UserError
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from completion_engine.choice.prices import (
+from completion_engine.choice.choice import (
     BUDGET_P95_MS,
     JUDGED_ROWS,
     PASSES_AT_P95,

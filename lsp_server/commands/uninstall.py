@@ -16,7 +16,7 @@ import platformdirs
 import psutil
 import typer
 
-from completion_engine.choice import attempts, pass_log
+from completion_engine.choice import pass_log
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.contents import contents, discard, size_of
@@ -86,7 +86,7 @@ def _stored(environment: Mapping[str, str]) -> Iterator[Stored]:
     yield Stored(cache, "models, kernels, weights, indexes")
     if named := environment.get("SLIPSTREAM_MODEL_DIR"):
         folder = Path(named).expanduser()
-        marks = [mark for mark, _ in attempts.marks_in(folder, CATALOGUE)]
+        marks = [mark for mark, _ in pass_log.marks_in(folder, CATALOGUE)]
         for path in (*contents(folder), folder / pass_log.FILE_NAME, *marks):
             yield Stored(path, "models", folder)
     if named := environment.get("SLIPSTREAM_INDEX_DIR"):

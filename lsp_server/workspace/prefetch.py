@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import CursorLocation, choose, stable
+from completion_engine.context.snippet_choice import CursorLocation, RepositoryView, choose, stable
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.sharing.supervision import SupervisedThread

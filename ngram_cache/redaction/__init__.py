@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ngram_cache.redaction import blocks, commands, forms, names
-from ngram_cache.redaction.blocks import is_manifest
-from ngram_cache.redaction.randomness import find_random, looks_random
+from ngram_cache.redaction import commands, forms, names
+from ngram_cache.redaction.forms import is_manifest
 from ngram_cache.redaction.rule import Span, find, lowered, merged, restored, without
+from ngram_cache.redaction.values import find_random, looks_random
 
 __all__ = [
     "Span",
@@ -61,8 +61,8 @@ def secret_spans(text: str) -> list[Span]:
     named = [
         *find(text, lowered(text), _RULES),
         *forms.find_phrases(text),
-        *blocks.find_manifests(text),
-        *blocks.find_joined(text),
+        *forms.find_manifests(text),
+        *forms.find_joined(text),
     ]
     rest = without(text, named) if named else text
     return restored(text, named, [span for run in _RUN.finditer(rest) for span in _secrets_of(run)])

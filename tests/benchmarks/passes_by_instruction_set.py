@@ -146,7 +146,7 @@ class Measurement:
 
         from completion_engine.cpu.kernels import packing
         from completion_engine.cpu.kernels.product import Product
-        from completion_engine.cpu.quantised import quantise_rows
+        from completion_engine.cpu.linear import quantise_rows
 
         num_tiles, num_blocks, record = 20, 28, packing.RECORDS[bits]
         rng = np.random.default_rng(0)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.decision import SHIPPED, Evidence, probability
 from completion_engine.next_edit.edits import Hunk, LineEdit
+from completion_engine.next_edit.occurrences import OldName
 from tests.benchmarks.edits.changes import Change, changed_files, is_right, num_examples
 from tests.benchmarks.edits.curves import area_under_curve, by_log_odds, point
 from tests.benchmarks.edits.fitting import by_package, fit, held_out, with_chosen_thresholds

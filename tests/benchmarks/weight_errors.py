@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
-from completion_engine.cpu.quantised import packed, packed_blocks
+from completion_engine.cpu.linear import packed, packed_blocks
 from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
-from completion_engine.target_model.gguf_weights import GgufWeights
+from completion_engine.target_model.weights import GgufWeights
 
 _EVERY = 6  # one of this number of layers is sampled
 _MAX_ROWS = 8192

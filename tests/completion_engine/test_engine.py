@@ -20,12 +20,11 @@ from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
-from completion_engine.loading.ladder import Ladder
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.rungs import Plan, Rung
+from completion_engine.loading.rungs import Ladder, Plan, Rung
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.target_model.brake import Brake
+from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock
 from completion_engine.target_model.weights import Precision

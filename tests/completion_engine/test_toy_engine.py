@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ngram_cache.redaction import blank_secrets, forms, has_private_key, randomness
+from ngram_cache.redaction import blank_secrets, forms, has_private_key, values
 from ngram_cache.redaction.commands import COMMANDS
 from ngram_cache.redaction.names import NAMES
 from tests.growth import cpu_s, growth
@@ -68,7 +68,7 @@ def test_every_repeat_has_a_bound_or_never_goes_back() -> None:
 
 def test_runs_of_letters_are_looked_at_within_bounds() -> None:
     for name in ("_PIECE", "_HEX", "_RANDOM_RUN"):
-        pattern: re.Pattern[str] = getattr(randomness, name)
+        pattern: re.Pattern[str] = getattr(values, name)
         assert not list(_loose_repeats(_parser.parse(pattern.pattern)))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ngram_cache.redaction.randomness import falls_apart, find_random, looks_random
 from ngram_cache.redaction.rule import without
+from ngram_cache.redaction.values import falls_apart, find_random, looks_random
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 KEY = "qZ1tK2fW3pL4xR5vB6nM7cH8jG9dS0yT"

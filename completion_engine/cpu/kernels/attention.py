@@ -23,15 +23,19 @@ from completion_engine.cpu.kernels.branch_table import (
     TableBranch,
 )
 from completion_engine.cpu.kernels.language import (
+    COUNTER,
     Array,
     Floats,
     SharedKernel,
+    bits_of,
     exponential,
     highest_rank,
     inlined,
     kernel,
     narrowed,
     number_of,
+    places,
+    task_of,
     widened,
 )
 from completion_engine.cpu.kernels.program import Step
@@ -42,7 +46,6 @@ from completion_engine.cpu.kernels.query_products import (
     sum_up,
 )
 from completion_engine.cpu.kernels.sums import sum_of
-from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
 from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at
 
 _I32 = np.int32

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from completion_engine.cpu.kernels.language import Array
-from completion_engine.cpu.kernels.task import places
+from completion_engine.cpu.kernels.language import Array, places
 
 NO_PATH: Array = np.empty(0, np.int64)  # for rows that only look
 

@@ -20,19 +20,22 @@ from completion_engine.cpu.kernels.branch_table import (
     BranchTable,
 )
 from completion_engine.cpu.kernels.language import (
+    COUNTER,
     Array,
     Floats,
     SharedKernel,
+    bits_of,
     fused,
     inlined,
     kernel,
     narrowed,
+    places,
+    task_of,
     widened,
 )
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import SHARED_FROM
 from completion_engine.cpu.kernels.rows import norm_factor
-from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
 from completion_engine.cpu.kernels.vectors import bf16_at, claim, float_at, int64_at
 
 _I32 = np.int32

@@ -1,4 +1,4 @@
-"""What all kernels are written in: decorators that compile with numba, numbers in bf16, and shared functions.
+"""What all kernels are written in: decorators for numba, arguments of kernels, bf16, and shared functions.
 
 Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. The compiler may
 neither reorder nor fuse floats, so that every processor gives the same bits: fused operations use `fused`,
@@ -9,9 +9,9 @@ stays. Contains no kernel itself.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -34,6 +34,9 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _F32, _U32, _I32 = np.float32, np.uint32, np.int32
+COUNTER = 0  # the place of the work that no thread has taken yet
+FIRST_FIELD = 1
+_Fields = TypeVar("_Fields", bound=NamedTuple)
 
 
 def kernel(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -171,3 +174,22 @@ def highest_rank(numbers: Any) -> Any:
         rank = rank_of(numbers[at])
         top = _I32(max(top, rank))
     return top
+
+
+def places(declaration: type[_Fields], first: int = FIRST_FIELD) -> _Fields:
+    """Where each field lies, under the field's own name; `first` is the place of the first one.
+
+    A declaration is a NamedTuple of integers. Python fills in one; a kernel reads `task[AT.name]`, where `AT`
+    is the declaration's `places`. numba takes those for constants, so that a name costs what a number does.
+    """
+    return declaration._make(range(first, first + len(declaration._fields)))
+
+
+def task_of(fields: Sequence[int]) -> NDArray[Any]:
+    """A declaration filled in, as its kernel reads it: a counter that threads take work from goes before."""
+    return np.array([0, *fields], np.int64)
+
+
+def bits_of(number: float) -> int:
+    """A float32 as a task holds it."""
+    return int(np.float32(number).view(np.int32))

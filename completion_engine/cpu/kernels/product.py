@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, instruction_sets
-from completion_engine.cpu.kernels.language import Floats, SharedKernel, inlined
+from completion_engine.cpu.kernels.language import COUNTER, Floats, SharedKernel, inlined, places, task_of
 from completion_engine.cpu.kernels.packing import RECORDS, ROW_BYTES, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.rows import LANE_BYTES
-from completion_engine.cpu.kernels.task import COUNTER, places, task_of
 from completion_engine.cpu.kernels.unpacked_tile import (
     LINE,
     SMALLEST_GROUP,

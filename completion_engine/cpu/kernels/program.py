@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
 
-from completion_engine.cpu.kernels.language import Array, SharedKernel
-from completion_engine.cpu.kernels.task import COUNTER, places, task_of
+from completion_engine.cpu.kernels.language import COUNTER, Array, SharedKernel, places, task_of
 from completion_engine.cpu.kernels.team import TEAM, call, load, share
 from completion_engine.cpu.kernels.vectors import int64_at
 from completion_engine.request import CancelledError
-from completion_engine.target_model.brake import Brake
+from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.threads import num_threads_here
 
 

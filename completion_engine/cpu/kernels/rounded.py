@@ -15,10 +15,18 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.language import Array, Floats, SharedKernel, kernel
+from completion_engine.cpu.kernels.language import (
+    COUNTER,
+    Array,
+    Floats,
+    SharedKernel,
+    bits_of,
+    kernel,
+    places,
+    task_of,
+)
 from completion_engine.cpu.kernels.packing import ROW_BYTES
 from completion_engine.cpu.kernels.program import Step
-from completion_engine.cpu.kernels.task import COUNTER, bits_of, places, task_of
 from completion_engine.cpu.kernels.vectors import bf16_at, byte_at, claim, float_at, int64_at
 
 GROUPS = (1, 2, 4, 8, 16)  # rows that are multiplied at once

@@ -18,11 +18,11 @@ from completion_engine.cpu.kernels.language import (
     inlined,
     kernel,
     narrowed,
+    places,
     widened,
 )
 from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.sums import sum_of_products
-from completion_engine.cpu.kernels.task import places
 from completion_engine.cpu.kernels.vectors import F32, I8, I16, I32, LANES, Vectors, instruction, many
 
 MAX_LEVEL = 127

@@ -20,8 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from completion_engine.cpu.kernels.language import SharedKernel, inlined
-from completion_engine.cpu.kernels.task import places, task_of
+from completion_engine.cpu.kernels.language import SharedKernel, inlined, places, task_of
 from completion_engine.cpu.kernels.vectors import I32, I64, int64_at
 
 MAX_HELPERS = 255

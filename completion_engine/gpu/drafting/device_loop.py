@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor
 
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.drafts import Draft, DraftToken
@@ -26,7 +27,6 @@ from completion_engine.gpu.drafting.lookup_spans import (
 )
 from completion_engine.gpu.launch_draft import Found
 from completion_engine.gpu.passes import PassShape, header_of, send
-from completion_engine.gpu.read_back import ReadBack
 from completion_engine.gpu.runner import Runner, Work, runner_for
 from completion_engine.target_model.kv_cache import KVCache
 
@@ -34,6 +34,7 @@ from completion_engine.target_model.kv_cache import KVCache
 NUM_ROWS = 16
 _MAX_MATCH = 32
 _DOUBT = 4.0  # after a run of n tokens the text's weight is n / (n + _DOUBT); see docs/experiments/gpu.md
+_NUM_PLACES = 2  # one is read while the other is written
 
 
 class DeviceLoop:
@@ -168,3 +169,44 @@ def _text(capacity: int, device: torch.device, *, looks_up: bool) -> launch_step
     lengths = torch.arange(_MAX_MATCH + 1, dtype=torch.float32, device=device)
     weights = lengths / (lengths + _DOUBT)
     return launch_step.Text(tokens, num_span_tokens, weights if looks_up else torch.zeros_like(weights))
+
+
+class ReadBack:
+    """Takes copies of one small tensor in the order of `post`; `read` waits for the oldest alone."""
+
+    def __init__(self, source: Tensor) -> None:
+        is_cuda = source.is_cuda
+        self._source = source
+        size = (_NUM_PLACES, *source.shape)
+        self._places = torch.zeros(size, dtype=source.dtype, pin_memory=is_cuda)
+        self._events = [_event() if is_cuda else None for _ in range(_NUM_PLACES)]
+        self._waiting: deque[int] = deque()
+        self._num_posted = 0
+
+    def post(self) -> None:
+        """Copy the tensor as it will be when the device gets here. ValueError where no place is free."""
+        if len(self._waiting) == _NUM_PLACES:
+            raise ValueError("read what was posted first")
+        at = self._num_posted % _NUM_PLACES
+        self._places[at].copy_(self._source, non_blocking=True)
+        if (event := self._events[at]) is not None:
+            event.record()
+        self._waiting.append(at)
+        self._num_posted += 1
+
+    def read(self) -> list[int]:
+        """The oldest copy that was not read. Waits for it."""
+        at = self._waiting.popleft()
+        if (event := self._events[at]) is not None:
+            event.synchronize()
+        numbers: list[int] = self._places[at].tolist()
+        return numbers
+
+    def drop(self) -> None:
+        """Drop the posted results. Running copies are awaited, so that they do not overwrite later ones."""
+        while self._waiting:
+            self.read()
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch leaves it untyped

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, Candidate, find_candidates, restores
 from completion_engine.next_edit.decision import Evidence
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
+from completion_engine.next_edit.occurrences import OldName
 from completion_engine.next_edit.proposer import EditProposer
 from tests.benchmarks.edits.changes import Change, ChangedFile, changed_files, is_right, num_examples
 from tests.benchmarks.edits.release_pairs import ReleasePair

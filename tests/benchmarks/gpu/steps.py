@@ -11,8 +11,7 @@ import torch
 
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape
-from completion_engine.drafting.distilled.token_head import Preview
+from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
 from completion_engine.gpu.runner import runner_for
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

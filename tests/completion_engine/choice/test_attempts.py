@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.choice.attempts import Attempts
+from completion_engine.choice.pass_log import Attempts
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from completion_engine.choice.attempts import Attempts
+from completion_engine.choice.pass_log import Attempts
 with Attempts(Path(sys.argv[1])).of("large"):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 UNTIL_TOLD = """
 import sys
 from pathlib import Path
-from completion_engine.choice.attempts import Attempts
+from completion_engine.choice.pass_log import Attempts
 with Attempts(Path(sys.argv[1])).of("large"):
     print("loading", flush=True)
     sys.stdin.read()

@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 import pytest
 
-from completion_engine.choice.choice import Choice, Machine, Passes, choose
-from completion_engine.choice.prices import (
+from completion_engine.choice.choice import (
     BUDGET_P95_MS,
     DISK_MARGIN_BYTES,
     HEADROOM_BYTES,
     PASSES_AT_P95,
     PASSES_AT_P95_DRAFTED,
     TRUSTED_LOADS,
+    Choice,
+    Machine,
+    Passes,
+    choose,
 )
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec
 

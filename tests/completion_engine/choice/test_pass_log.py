@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.choice.choice import Passes
+from completion_engine.choice.choice import RECENT_LOADS, TRUSTED_LOADS, Passes
 from completion_engine.choice.pass_log import FILE_NAME, MAX_LOADS, PassLog
-from completion_engine.choice.prices import RECENT_LOADS, TRUSTED_LOADS
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from completion_engine.choice import target_chooser
-from completion_engine.choice.prices import HEADROOM_BYTES
+from completion_engine.choice.choice import HEADROOM_BYTES
 from completion_engine.choice.target_chooser import TargetChooser
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.machine import Gpu

@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, choose, stable
+from completion_engine.context.snippet_choice import (
+    INGREDIENTS,
+    CursorLocation,
+    RepositoryView,
+    choose,
+    stable,
+)
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex

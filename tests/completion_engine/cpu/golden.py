@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from completion_engine.cpu import quantised
+from completion_engine.cpu import linear
 from completion_engine.cpu.attention import attend
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels import heads, rows, top_k
@@ -28,7 +28,7 @@ from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight, pack, u
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
-from completion_engine.cpu.quantised import quantise_rows
+from completion_engine.cpu.linear import quantise_rows
 from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables
@@ -170,7 +170,7 @@ def written(dtype: torch.dtype) -> str:
         place = Path(folder, TARGET)
         family = FamilyModel(read_family_config(place), open_weights(place, dtype))
         # In the same bits everywhere, whatever this processor would rather multiply.
-        with mock.patch.object(quantised, "packed_bits", lambda: RECORDS):
+        with mock.patch.object(linear, "packed_bits", lambda: RECORDS):
             decoder = Int8Decoder(family, CAPACITY)
     cache, tokens = new_cache(decoder, dtype), [*b"def add(first, second):\n    return"]
     found = []

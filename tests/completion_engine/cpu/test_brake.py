@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from numba import carray
 
-from completion_engine.cpu.kernels.language import Array, SharedKernel
+from completion_engine.cpu.kernels.language import Array, SharedKernel, task_of
 from completion_engine.cpu.kernels.program import Program, Step
-from completion_engine.cpu.kernels.task import task_of
 from completion_engine.cpu.kernels.vectors import int64_at
 from completion_engine.request import Cancellation, CancelledError
-from completion_engine.target_model.brake import Brake
+from completion_engine.target_model.in_flight import Brake
 
 
 @SharedKernel

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from tests.completion_engine.cpu.golden import FILE, cases
 
 WANTED = json.loads(FILE.read_text(encoding="ascii"))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.threads import num_threads_here, use_threads

@@ -7,15 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from completion_engine.cpu.float_decoder import GatedMlp
+from completion_engine.cpu.float_decoder import GatedMlp, Residual
 from completion_engine.cpu.kernels import product
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
 from completion_engine.cpu.kernels.language import Array, array_of
 from completion_engine.cpu.kernels.packing import RECORDS, pack
 from completion_engine.cpu.kernels.product import Product, packed_bits
-from completion_engine.cpu.kernels.residual import Residual
-from completion_engine.cpu.linear import Linear, can_pack
-from completion_engine.cpu.quantised import can_quantise, quantise_rows
+from completion_engine.cpu.linear import Linear, can_pack, can_quantise, quantise_rows
 from completion_engine.target_model.llama_family import stacked
 from completion_engine.target_model.threads import num_threads_here, use_threads
 from completion_engine.target_model.weights import Affine, WeightKind

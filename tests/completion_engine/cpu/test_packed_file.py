@@ -14,8 +14,8 @@ import torch
 
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
+from completion_engine.cpu.linear import packed
 from completion_engine.cpu.packed_file import Source, damaged_in, load_packed, packed_path
-from completion_engine.cpu.quantised import packed
 
 SIZES = {"wide": (40, 64), "narrow": (16, 100)}
 

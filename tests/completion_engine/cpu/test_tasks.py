@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.cpu.kernels import attention, heads, product, program, rounded, rows, task
+from completion_engine.cpu.kernels import attention, heads, language, product, program, rounded, rows
 from completion_engine.cpu.kernels.branch_table import (
     BRANCH,
     BRANCH_SIZE,
@@ -26,7 +26,7 @@ from completion_engine.cpu.kernels.packing import ROW_BYTES, pack
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 
-KERNELS = sorted(Path(task.__file__).parent.glob("*.py"))
+KERNELS = sorted(Path(language.__file__).parent.glob("*.py"))
 READ_BY_NAME = {"task", "table", "steps", "shape"}  # the kernels' names for their arguments
 TASKS = (
     attention.AttentionTask,
@@ -48,8 +48,8 @@ def numbers(*shape: int) -> Tensor:
 
 def named(step: Step, declaration: Any) -> dict[str, int]:
     """The value that a kernel reads under each name."""
-    at = task.places(declaration)
-    assert len(step.task) == task.FIRST_FIELD + len(at)
+    at = language.places(declaration)
+    assert len(step.task) == language.FIRST_FIELD + len(at)
     return {name: int(step.task[getattr(at, name)]) for name in declaration._fields}
 
 
@@ -60,16 +60,16 @@ def bits(number: float) -> int:
 @pytest.mark.parametrize("declaration", TASKS, ids=lambda found: found.__name__)
 def test_what_is_filled_in_under_a_name_is_read_under_it(declaration: Any) -> None:
     values = {name: 100 + number for number, name in enumerate(reversed(declaration._fields))}
-    filled, at = task.task_of(declaration(**values)), task.places(declaration)
-    assert filled[task.COUNTER] == 0
-    assert task.COUNTER not in at
+    filled, at = language.task_of(declaration(**values)), language.places(declaration)
+    assert filled[language.COUNTER] == 0
+    assert language.COUNTER not in at
     assert {name: filled[getattr(at, name)] for name in values} == values
 
 
 @pytest.mark.parametrize("declaration", RECORDS, ids=lambda found: found.__name__)
 def test_so_are_the_rows_of_a_table(declaration: Any) -> None:
     values = {name: 100 + number for number, name in enumerate(reversed(declaration._fields))}
-    filled, at = np.array(declaration(**values)), task.places(declaration, 0)
+    filled, at = np.array(declaration(**values)), language.places(declaration, 0)
     assert {name: filled[getattr(at, name)] for name in values} == values
 
 
@@ -194,7 +194,7 @@ def test_rounding_is_told_what_it_reads() -> None:
 
 def test_rows_are_divided_by_name() -> None:
     shape = rounded.groups_of(21, num_blocks=5).shape
-    at = task.places(rows.GroupShape, 0)
+    at = language.places(rows.GroupShape, 0)
     found = {name: int(shape[getattr(at, name)]) for name in rows.GroupShape._fields}
     assert found == {"num_blocks": 5, "group_size": 16, "num_before_last": 16, "last_size": 8}
 

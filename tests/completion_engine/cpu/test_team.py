@@ -14,9 +14,8 @@ import pytest
 from numba import carray
 
 from completion_engine.cpu.kernels import program, team
-from completion_engine.cpu.kernels.language import Array, SharedKernel
+from completion_engine.cpu.kernels.language import COUNTER, Array, SharedKernel, task_of
 from completion_engine.cpu.kernels.program import Program, Step
-from completion_engine.cpu.kernels.task import COUNTER, task_of
 from completion_engine.cpu.kernels.vectors import claim, int64_at
 from completion_engine.target_model.threads import num_threads_here, use_threads
 

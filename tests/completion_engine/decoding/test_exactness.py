@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.cpu.float_decoder import FloatDecoder
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.reuse import Slot

@@ -12,8 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from completion_engine.cpu.linear import Linear
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import Linear, can_quantise
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.drafting.distilled.drafter import (
     CONFIG,
@@ -22,8 +21,13 @@ from completion_engine.drafting.distilled.drafter import (
     DrafterFiles,
     load_distilled,
 )
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape
-from completion_engine.drafting.distilled.token_head import Preview, PreviewedHead, head_for
+from completion_engine.drafting.distilled.drafter_network import (
+    DistilledNetwork,
+    DrafterShape,
+    Preview,
+    PreviewedHead,
+    head_for,
+)
 from completion_engine.drafting.drafts import Draft
 from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model

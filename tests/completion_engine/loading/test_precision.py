@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.loading.rungs import choose_precision, plan_here

@@ -10,8 +10,8 @@ import torch
 
 from completion_engine.config import EngineConfig
 from completion_engine.cpu import packed_file
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.cpu.packed_file import packed_folder
-from completion_engine.cpu.quantised import can_quantise
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import DataError, MachineError, SlipstreamError
 from completion_engine.loading import drafters, stored_files

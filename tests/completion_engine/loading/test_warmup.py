@@ -19,7 +19,7 @@ from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import kernel_cache, stored_kernels
 from completion_engine.cpu.kernels.language import kernel
 from completion_engine.cpu.kernels.packing import RECORDS
-from completion_engine.cpu.quantised import can_quantise
+from completion_engine.cpu.linear import can_quantise
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Gpu
 from completion_engine.loading import warmup

@@ -24,9 +24,9 @@ from completion_engine.models.gguf_layout import read_layout
 from completion_engine.models.gguf_worker import check_tokenizer
 from completion_engine.models.manifest import read_manifest, write_manifest
 from completion_engine.request import CancelledError
-from completion_engine.target_model.gguf_weights import GgufWeights
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.model_files import open_weights
+from completion_engine.target_model.weights import GgufWeights
 from completion_engine.transformers_decoder import TransformersDecoder
 from tests.model_index import write_gguf
 

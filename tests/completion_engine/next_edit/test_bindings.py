@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.next_edit import parsing as parsing_module
-from completion_engine.next_edit.bindings import OldName, state_of_old_name
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
+from completion_engine.next_edit.occurrences import OldName, state_of_old_name
 from completion_engine.next_edit.parsing import DocumentParser
 
 

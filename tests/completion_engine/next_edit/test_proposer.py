@@ -8,10 +8,10 @@ import pytest
 
 from completion_engine.next_edit import parsing as parsing_module
 from completion_engine.next_edit import proposer as proposer_module
-from completion_engine.next_edit.bindings import OldName
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
+from completion_engine.next_edit.occurrences import OldName
 from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
 from completion_engine.next_edit.places import (
     NUM_LINES_AFTER,

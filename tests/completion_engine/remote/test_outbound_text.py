@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from completion_engine.context.repository_view import RepositoryView
-from completion_engine.context.snippet_choice import CursorLocation, choose
+from completion_engine.context.snippet_choice import CursorLocation, RepositoryView, choose
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.outbound_text import Masking

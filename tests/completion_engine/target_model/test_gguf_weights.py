@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from completion_engine.errors import DataError
 from completion_engine.models.gguf_layout import BLOCK_SIZES, GgufLayout, TensorLayout
-from completion_engine.target_model import gguf_weights
 from completion_engine.target_model.gguf_blocks import QUANTISED, decoded, quantised
-from completion_engine.target_model.gguf_weights import GgufWeights
+from completion_engine.target_model.weights import GgufWeights
 
 # Where the float16 numbers of a block lie, which may be infinite in random bytes.
 HALVES_AT = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
@@ -85,7 +84,7 @@ def make(tmp_path: Path) -> Make:
 def test_tensors_are_read_from_their_places(
     make: Make, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf_weights, "_MAX_ROWS", 5)
+    monkeypatch.setattr("completion_engine.target_model.weights._MAX_ROWS", 5)
     sizes = {"a": ("F32", (7,)), "b": ("Q8_0", (12, 64)), "c": ("F16", (3, 4)), "d": ("Q4_K", (2, 256))}
     for name, (kind, shape) in sizes.items():
         make.add(name, kind, shape)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.request import Cancellation, CancelledError
-from completion_engine.target_model.brake import Brake
-from completion_engine.target_model.in_flight import HostMark, InFlight, Mark
+from completion_engine.target_model.in_flight import Brake, HostMark, InFlight, Mark
 from completion_engine.target_model.passes import PassClock
 
 PASS_MS = 20.0

@@ -20,7 +20,7 @@ from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.gpu.drafting.device_check import steps_agree
-from completion_engine.loading.trained_drafter import device_decoder_of
+from completion_engine.loading.drafters import device_decoder_of
 from completion_engine.probability import RankedRow
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
