@@ -23,7 +23,9 @@ from completion_engine.errors import SlipstreamError
 if TYPE_CHECKING:
     import torch
 
+    from completion_engine.gpu.machine import Flaw, Gpu
     from completion_engine.target_model.weights import Precision
+
 
 _MAX_CHARS = 300
 _MIN_MEMORY_BYTES = 4_000_000_000  # the default model with its cache and the index of a large repository
@@ -34,6 +36,7 @@ _NO_BYTES = "Several times slower than bytes, which need AVX2 with FMA and F16C,
 
 CheckState = Literal["ok", "slow", "missing"]
 CHECK_STATES: tuple[CheckState, ...] = ("ok", "slow", "missing")  # the worst last
+_NAMES = {16: "bfloat16", 8: "int8", 4: "int4"}
 
 
 class Check(NamedTuple):
@@ -95,7 +98,6 @@ def _library_checks(package: str) -> list[Check]:
 
 def _gpu_checks() -> Iterator[Check]:
     from completion_engine.gpu.machine import find_gpu  # noqa: PLC0415 - loads torch
-    from lsp_server.commands.gpu_checks import gpu_checks  # noqa: PLC0415 - as above
 
     yield from gpu_checks(find_gpu())
 
@@ -158,3 +160,53 @@ def _num_usable_cores() -> int:
         return min(cores, max(1, round(int(quota) / int(period))))
     except (OSError, ValueError):
         return cores
+
+
+def gpu_checks(gpu: Gpu | Flaw | None) -> Iterator[Check]:
+    """Check the GPU that torch finds, or the reason that it finds none."""
+    from completion_engine.gpu.machine import Flaw, compiler_flaw, num_free_bytes  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.rungs import plan_rungs  # noqa: PLC0415 - as above
+
+    if gpu is None:
+        yield Check("gpu", "ok", "none: the model runs on the processor")
+        return
+    if isinstance(gpu, Flaw):
+        yield Check("gpu", "slow", gpu.found, gpu.advice)
+        return
+    version = ".".join(map(str, gpu.capability))
+    found = f"{gpu.name}, {gpu.num_total_bytes / 1e9:.0f} GB, compute capability {version}"
+    plan = plan_rungs("auto", "auto", gpu)
+    yield rated("gpu", found, plan.rungs[0].name != "CPU", "Install a torch build that has code for it.")
+    yield _largest(num_free_bytes(gpu.device))
+    yield from (
+        Check("gpu kernels", "slow", reason, "Plain torch is used instead.") for reason in plan.reasons
+    )
+    if not plan.reasons:
+        yield kernels_check(compiler_flaw())
+
+
+def kernels_check(flaw: Flaw | None) -> Check:
+    """Check whether Triton can compile the kernels."""
+    if flaw is not None:
+        advice = f"{flaw.advice} The model runs on the GPU through plain torch until then."
+        return Check("gpu kernels", "slow", flaw.found, advice)
+    return Check("gpu kernels", "ok", f"triton {version_of('triton')}")
+
+
+def rung_check(rung: str, reason: str) -> Check:
+    """Name the way the loaded model runs, and why it does not run on a faster one."""
+    found = f"{rung}: {reason}" if reason else rung
+    return rated("runs on", found, not reason, "See docs/gpu.md, and the log for details.")
+
+
+def _largest(num_bytes: int) -> Check:
+    from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
+    from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - as above
+    from completion_engine.loading.gpu_target import NUM_MORE_CACHES  # noqa: PLC0415 - as above
+
+    num_caches = EngineConfig().num_slots + NUM_MORE_CACHES
+    fitting = ", ".join(
+        f"{size} in {_NAMES[bits]}" for bits, size in largest_fitting(num_bytes, num_slots=num_caches).items()
+    )
+    found = f"{fitting or 'none'} ({num_bytes / 1e9:.1f} GB free)"
+    return rated("largest target on the gpu", found, fitting, "Free GPU memory, or set device to cpu.")

@@ -1,4 +1,4 @@
-"""Files that changed on disk, by the client's watch or by our own."""
+"""Workspace folders that come and go, and files that changed on disk, by the client's watch or by our own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lsprotocol import types
+from pygls.uris import from_fs_path
+
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_worker import MAX_PATHS
-from lsp_server.workspace.locations import path_of
+from lsp_server.workspace.locations import MAX_FOLDERS, path_of
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_file import REPOSITORY_FILE
 from ngram_cache.repository import RepositoryOptions
 
 # Paths that are handled before others get their turn.
 NUM_AT_ONCE = 32
+TOO_MANY = f"more than {MAX_FOLDERS} workspace folders are open: the others are not indexed."
 
 
 async def did_change_watched_files(server: SlipstreamServer, params: Any) -> None:
@@ -72,3 +76,45 @@ def watch_files(server: SlipstreamServer) -> None:
             loop.call_soon_threadsafe(read, paths)
 
     server.indexes.watch_files(seen)
+
+
+def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
+    """The folders that the client starts with, however it names them."""
+    if params.workspace_folders:
+        return list(params.workspace_folders)
+    uri = params.root_uri or (from_fs_path(params.root_path) if params.root_path else None)
+    if uri:
+        return [types.WorkspaceFolder(uri=uri, name="")]
+    return []
+
+
+def change_folders(
+    server: SlipstreamServer,
+    added: Iterable[types.WorkspaceFolder],
+    removed: Iterable[types.WorkspaceFolder] = (),
+) -> None:
+    """Add and remove folders. Open documents are found anew, and shown to the index of their folder.
+
+    Folders that are not files of this machine, or too many, are left out.
+    """
+    session = server.session
+    for folder in removed:
+        if (path := session.folders.remove(folder.uri)) is not None:
+            session.configuration.drop_repository(path)
+    for folder in added:
+        path = path_of(folder.uri)
+        if path is not None and not session.folders.add(folder.uri, path):
+            server.tell([TOO_MANY], types.MessageType.Warning)
+            break
+    server.open_files.relocate()
+    for uri in session.followed:
+        server.open_files.identify(uri)
+
+
+async def did_change_workspace_folders(
+    server: SlipstreamServer, params: types.DidChangeWorkspaceFoldersParams
+) -> None:
+    """Folders were opened or closed in the editor."""
+    change_folders(server, params.event.added, params.event.removed)
+    await read_folders(server, server.session.folders.paths)
+    server.apply_settings()

@@ -8,10 +8,10 @@ from functools import partial
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.handlers import configuration, files, workspace_folders
+from lsp_server.handlers import configuration, files
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.protocol.framing import OWN_CLIENT
-from lsp_server.protocol.message_forms import names_plugin
+from lsp_server.protocol.parsing import names_plugin
 from lsp_server.protocol.server import SlipstreamServer
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     if params.client_info is not None and params.client_info.name != OWN_CLIENT:
         server.keep_usage()
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
-    workspace_folders.change_folders(server, workspace_folders.initial_folders(params))
+    files.change_folders(server, files.initial_folders(params))
     session.is_older_client = names_plugin(params.initialization_options)
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)

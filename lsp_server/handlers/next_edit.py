@@ -23,7 +23,7 @@ from lsp_server.protocol.lsp_conversion import read_position
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Document
-from lsp_server.workspace.proposals import EditRecord
+from lsp_server.workspace.offers import EditRecord
 
 _INVOKED = 1  # the trigger kind of a request by hand; clients that send none request automatically
 _IDENTIFIED_S = 1.0  # a document on a slow disk is left out after it

@@ -27,8 +27,7 @@ from pygls.exceptions import (
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
 
 from lsp_server.protocol.framing import encode
-from lsp_server.protocol.message_forms import adapted
-from lsp_server.protocol.parsing import Unparsed
+from lsp_server.protocol.parsing import Unparsed, adapted
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Messages to and from one client without ever blocking the event loop: one thread reads, one writes.
 
-Owns the two threads and the messages that wait between them and the loop. Has no access to the meaning of
-messages.
+Owns the two threads, the messages that wait between them and the loop, and the watch over the client's
+process. Has no access to the meaning of messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import BinaryIO, Generic, Protocol, TypeVar
+
+import psutil
 
 from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
 from lsp_server.sharing.supervision import SupervisedThread
@@ -30,6 +33,7 @@ AnyMessage = TypeVar("AnyMessage")
 
 # A client that leaves more than this unread does not read at all: hours of answers are less.
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
+INTERVAL_S = 5.0
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -195,3 +199,34 @@ def claim_stdio() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     return os.fdopen(protocol_in, "rb"), os.fdopen(protocol_out, "wb")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProcess:
+    """A running process. Its start time distinguishes it from a later one with the same number."""
+
+    pid: int
+    started_s: float
+
+    @classmethod
+    def find(cls, pid: int) -> ClientProcess | None:
+        """The process with this number; None if it cannot be seen from here, as from inside a container."""
+        try:
+            return cls(pid, psutil.Process(pid).create_time())
+        except (psutil.Error, ValueError, OverflowError):
+            return None
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone, or waits only for its parent to collect it."""
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() != self.started_s or process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+        except psutil.Error:
+            return False
+
+    async def wait(self, interval_s: float = INTERVAL_S) -> None:
+        """Return once the process has ended, at most `interval_s` later."""
+        while not self.has_ended():  # noqa: ASYNC110 - the system has no event for a process that is not a child
+            await asyncio.sleep(interval_s)

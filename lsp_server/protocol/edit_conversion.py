@@ -13,7 +13,7 @@ from completion_engine.next_edit.edits import LineEdit, common_ends
 from completion_engine.next_edit.substitutions import tokens_of
 from lsp_server.protocol.reasons import REASONS, texts
 from lsp_server.workspace.documents import Document, PositionEncoding, units_of
-from lsp_server.workspace.proposals import EditRecord
+from lsp_server.workspace.offers import EditRecord
 from ngram_cache.redaction import blank_secrets
 
 ACCEPTED_EDIT_COMMAND = "slipstream.acceptedEdit"

@@ -24,11 +24,9 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol
-from lsp_server.protocol.client_process import ClientProcess
-from lsp_server.protocol.client_streams import ByteSink, Inbox, Writer, start_reader
-from lsp_server.protocol.message_forms import converter
+from lsp_server.protocol.client_streams import ByteSink, ClientProcess, Inbox, Writer, start_reader
 from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
-from lsp_server.protocol.parsing import parse
+from lsp_server.protocol.parsing import converter, parse
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.growth import GREW, SuggestionGrowth

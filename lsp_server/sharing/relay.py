@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 
 from lsp_server.sharing import host_connection
 from lsp_server.sharing.address import HostAddress, SharingError, find_address, for_host
+from lsp_server.sharing.host_connection import WELCOME, WINDOW, BlockReader, read_word
 from lsp_server.sharing.system import OUTLIVING, check_home
-from lsp_server.sharing.wire import WELCOME, WINDOW, BlockReader, read_word
 
 # A new host answers as soon as the interpreter has loaded the protocol's library, on a busy machine too.
 START_S = 40.0
@@ -105,7 +105,7 @@ def _handshake(address: HostAddress) -> socket.socket | None:
 
 def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a process that may become the host and outlives this one. Raises OSError."""
-    from lsp_server.sharing.log import open_log  # noqa: PLC0415 - only to start a host
+    from lsp_server.sharing.system import open_log  # noqa: PLC0415 - only to start a host
 
     log = open_log()
     try:

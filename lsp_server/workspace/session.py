@@ -17,8 +17,7 @@ from lsp_server.workspace.edit_log import EditLog, LastDeletion
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity, WorkspaceFolders, locate
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.notebooks import Notebooks
-from lsp_server.workspace.offers import RecentOffers
-from lsp_server.workspace.proposals import Proposals
+from lsp_server.workspace.offers import Proposals, RecentOffers
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
 from ngram_cache.repository import RepositoryOptions

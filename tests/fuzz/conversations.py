@@ -18,8 +18,8 @@ from typing import Any
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.handlers import register
-from lsp_server.handlers.execute_command import COMMANDS
 from lsp_server.handlers.routes import ROUTES
+from lsp_server.handlers.user_actions import COMMANDS
 from lsp_server.protocol.client_streams import read_frame
 from lsp_server.protocol.server import SlipstreamServer
 

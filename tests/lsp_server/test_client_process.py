@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from lsp_server.protocol.client_process import ClientProcess
+from lsp_server.protocol.client_streams import ClientProcess
 from lsp_server.protocol.framing import encode
 from tests.windows import CAPABILITIES, windows_on
 

@@ -17,7 +17,7 @@ import pytest
 from completion_engine.config import DEFAULT_DRAFTERS
 from lsp_server.protocol.framing import ResponseError, encode
 from lsp_server.sharing.address import find_address
-from lsp_server.sharing.wire import WELCOME, WINDOW, read_word
+from lsp_server.sharing.host_connection import WELCOME, WINDOW, read_word
 from tests.hosts import Hosts
 
 if TYPE_CHECKING:

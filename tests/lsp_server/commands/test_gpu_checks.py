@@ -12,8 +12,8 @@ import torch
 
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, find_gpu, flaw_of_torch, has_code_for
-from lsp_server.commands import gpu_checks as checks
-from lsp_server.commands.gpu_checks import gpu_checks, kernels_check, rung_check
+from lsp_server.commands import machine_checks as checks
+from lsp_server.commands.machine_checks import gpu_checks, kernels_check, rung_check
 
 CARD = Gpu("A card", (8, 9), 8_000_000_000)
 

@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.probability import TokenProbability
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.server_checks import server_checks
+from lsp_server.commands.doctor import server_checks
 from lsp_server.workspace.settings import RemoteSettings, Settings
 from tests.conftest import write_tiny_tokenizer
 from tests.remote_server import RemoteServer, WeighedToken

@@ -16,8 +16,8 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
+from lsp_server.engine.auto_target import SmallFirst, small_first
 from lsp_server.engine.engine_types import Completer, Load
-from lsp_server.engine.small_first import SmallFirst, small_first
 
 PREPARES_X, WRITES_X = ["large x", "large x"], ["large x!", "large x!"]
 

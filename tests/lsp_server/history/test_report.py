@@ -12,20 +12,21 @@ import pytest
 from lsp_server.history import block_typing
 from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
 from lsp_server.history.blocks import Block
-from lsp_server.history.charts import latency_histogram, share_bars
 from lsp_server.history.commit_replay import ReplayedCommit
-from lsp_server.history.figures import (
+from lsp_server.history.git_objects import Commit, GitObjects
+from lsp_server.history.page import latency_histogram, page_of, share_bars
+from lsp_server.history.replay_history import HistoryRecord
+from lsp_server.history.report import (
     best_suggestions,
+    commit_line,
     compared,
+    report_of,
     same_blocks,
+    show_report,
     totals,
     totals_by,
     worst_misses,
 )
-from lsp_server.history.git_objects import Commit, GitObjects
-from lsp_server.history.page import page_of
-from lsp_server.history.replay_history import HistoryRecord
-from lsp_server.history.report import commit_line, report_of, show_report
 
 EVIL = '<script>alert(1)</script>"&\x1b[31m\u202e'
 COMMIT = Commit("c" * 40, ("p" * 40,), EVIL)

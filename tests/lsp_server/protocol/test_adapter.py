@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from lsp_server.protocol.message_forms import converter
+from lsp_server.protocol.parsing import converter
 from tests.windows import windows_on
 
 CELL = "vscode-notebook-cell:/n.ipynb#W0"

@@ -9,7 +9,7 @@ import pytest
 from completion_engine.next_edit.edits import EditAnswer, Hunk, LineEdit, ProposedEdit
 from lsp_server.protocol.edit_conversion import EditContext, changed_span, read_context, some_edits
 from lsp_server.workspace.documents import Document, PositionEncoding
-from lsp_server.workspace.proposals import EditRecord
+from lsp_server.workspace.offers import EditRecord
 
 
 def converted(old: str, new: str, encoding: PositionEncoding = "utf-16", newline: str = "\n") -> Any:

@@ -18,9 +18,16 @@ from lsp_server.sharing import host as host_module
 from lsp_server.sharing import watchdog
 from lsp_server.sharing.address import HostAddress
 from lsp_server.sharing.host import Host
-from lsp_server.sharing.host_connection import connect
+from lsp_server.sharing.host_connection import (
+    STATUS,
+    WELCOME,
+    WINDOW,
+    BlockReader,
+    BlockWriter,
+    connect,
+    read_word,
+)
 from lsp_server.sharing.listener import open_listener
-from lsp_server.sharing.wire import STATUS, WELCOME, WINDOW, BlockReader, BlockWriter, read_word
 from tests.clock import Clock
 from tests.hosts import own_hosts
 

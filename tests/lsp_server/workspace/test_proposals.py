@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from completion_engine.next_edit.edits import EditAnswer, Hunk, LineEdit, ProposedEdit
-from lsp_server.workspace.proposals import NUM_RECORDS, NUM_REJECTED, Proposals
+from lsp_server.workspace.offers import NUM_RECORDS, NUM_REJECTED, Proposals
 
 REPEATED = Hunk("a", 0, ("fetch(1)",), ("load(1)",), 1.0)
 

@@ -1,4 +1,4 @@
-"""`slipstream/why`: for any place or suggestion, what came of it and by which rule."""
+"""`slipstream/stats` and `slipstream/why`: the state of the server, and the explanation of a suggestion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
-from lsp_server.protocol.reasons import REASONS
+from lsp_server.protocol.reasons import REASONS, texts
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.offers import CompletionRecord
@@ -64,3 +64,16 @@ def _parse(params: Any) -> tuple[str, LineColumn]:
         raise JsonRpcInvalidParams(_EXPECTED) from error
     except TypeError as error:
         raise JsonRpcInvalidParams(str(error)) from error
+
+
+async def stats(server: SlipstreamServer, _params: Any) -> dict[str, Any]:
+    """The engine's state, counters, latencies, the state of each folder's index, and the usage by day."""
+    usage = await server.usage.summaries() if server.usage else None
+    return {
+        **lsp_conversion.engine_state(server.scheduler.status),
+        **server.session.measurements.as_dict(),
+        "texts": texts(server.session.measurements.rules),
+        "usage": usage,
+        "num_documents": len(server.session.documents),
+        "index": [lsp_conversion.index_state(report) for report in server.indexes.reports()],
+    }
