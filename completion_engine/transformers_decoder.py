@@ -16,7 +16,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from completion_engine.cpu.attention import OpenBranches
 from completion_engine.errors import UserError
-from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables

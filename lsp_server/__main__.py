@@ -42,7 +42,7 @@ def host(name: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve in the way that the arguments say; end with what is wrong with others."""
+    """Serve as the arguments say; exit with a message for an unknown one."""
     if arguments[:1] == ["--host"] and len(arguments) == 2:
         host(arguments[1])
     elif unknown := [argument for argument in arguments if argument not in _KNOWN]:

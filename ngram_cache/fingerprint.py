@@ -20,7 +20,6 @@ OF_FILES = (
 # The modules that decide what is removed from a file's text.
 OF_TEXT = (
     "redaction.__init__",
-    "redaction.commands",
     "redaction.forms",
     "redaction.names",
     "redaction.rule",

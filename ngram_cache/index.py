@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ngram_cache.construction import IntArray, never_stop
-from ngram_cache.live_parts import LiveParts, choose_small, choose_tiers
+from ngram_cache.live_parts import LiveParts, Stored, VersionTable, choose_small, choose_tiers
 from ngram_cache.lookup import Lookup, TreeLimits
 from ngram_cache.search import IndexView, Part, count_documents, search
 from ngram_cache.segment import Segment, as_tokens
-from ngram_cache.versions import Stored, VersionTable
 
 Tokens = Sequence[int] | npt.NDArray[np.integer]
 

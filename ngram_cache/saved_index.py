@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ngram_cache import snapshot
 from ngram_cache.index import NgramIndex
+from ngram_cache.live_parts import Stored
 from ngram_cache.planning import SILENT, IndexHooks
 from ngram_cache.real_paths import real_path
 from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
-from ngram_cache.versions import Stored
 
 # After a request to stop, the index is saved within this time, or not at all.
 _LAST_SAVE_S = 0.5

@@ -29,9 +29,9 @@ import platformdirs
 
 from ngram_cache.construction import never_stop
 from ngram_cache.fingerprint import rules_fingerprint
+from ngram_cache.live_parts import Stored
 from ngram_cache.real_paths import real_path
 from ngram_cache.segment import Segment, layout
-from ngram_cache.versions import Stored
 
 MAGIC = "slipstream-index"
 VERSION = 3

@@ -26,9 +26,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from completion_engine.gpu.loading import BITS
 from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memory
-from completion_engine.gpu.memory import GEOMETRIES, Geometry
+from completion_engine.gpu.memory import BITS, GEOMETRIES, Geometry
 from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import Precision
@@ -102,7 +101,7 @@ def _bits_of(held: Held) -> Bits:
 def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     """A target with random weights on the kernels, its passes captured, its bits compared."""
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
-    from completion_engine.target_model.branch_caches import InPlaceBranches  # noqa: PLC0415 - as above
+    from completion_engine.target_model.decoder import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
     from completion_engine.target_model.passes import Findings  # noqa: PLC0415 - as above
 
@@ -124,7 +123,7 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
 
 def exactness(trial: Trial) -> Iterator[Facts]:
     """Rows, trees and device steps of a random 0.5B, and prompts with drafts against none."""
-    from completion_engine.gpu.drafting.device_check import steps_agree  # noqa: PLC0415 - as above
+    from completion_engine.drafting.device_steps import steps_agree  # noqa: PLC0415 - as above
     from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
     from completion_engine.target_model.exactness import rows_are_invariant  # noqa: PLC0415 - as above
 
@@ -149,7 +148,7 @@ def layers(trial: Trial) -> Iterator[Facts]:
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.gpu.passes import PassShape  # noqa: PLC0415 - as above
     from completion_engine.gpu.reference import reference_states  # noqa: PLC0415 - as above
-    from completion_engine.target_model.branch_caches import lay_out  # noqa: PLC0415 - as above
+    from completion_engine.target_model.decoder import lay_out  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import CacheShape, KVCache  # noqa: PLC0415 - as above
 
     model = real_model(trial.model) if trial.model else random_model(trial.target, trial.device)

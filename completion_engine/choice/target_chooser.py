@@ -19,7 +19,7 @@ import torch
 from completion_engine.choice.choice import Choice, Machine, choose
 from completion_engine.choice.pass_log import Attempts, PassLog
 from completion_engine.config import EngineConfig
-from completion_engine.gpu.loading import BITS
+from completion_engine.gpu.memory import BITS
 from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
 from completion_engine.loading.rungs import plan_here

@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from completion_engine.context.definitions import OwnFile, Wanted, definition_snippets
+from completion_engine.context.definitions import OwnFile, Uses, Wanted, definition_snippets, uses_at
 from completion_engine.context.outline import SourceFile, brings_names_in
-from completion_engine.context.uses import Uses, uses_at
 from completion_engine.cutting.language_names import language_of_path
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from completion_engine.cpu.kernels import attention, heads
 from completion_engine.cpu.kernels.language import array_of
-from completion_engine.target_model.branch_caches import Branch, Layout
+from completion_engine.target_model.decoder import Branch, Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.passes import pad_rows
 

@@ -19,7 +19,7 @@ from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.heads import norm_heads, split_heads
 from completion_engine.cpu.kernels.language import Array, Floats, array_of
 from completion_engine.cpu.linear import Linear
-from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, LayerParts, stacked
 from completion_engine.target_model.passes import ROWS

@@ -28,7 +28,7 @@ from completion_engine.cpu.kernels.rows import add_norm
 from completion_engine.cpu.linear import QuantisedLinear, packed, packed_blocks
 from completion_engine.cpu.packed_file import Source, load_packed
 from completion_engine.errors import UserError
-from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import (

@@ -14,7 +14,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.windows import Window, draw_windows
+from completion_engine.distillation.collection import Window, draw_windows
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress

@@ -13,12 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.collection import Collection, CollectionPlan, Shards
+from completion_engine.distillation.collection import Collection, CollectionPlan, Corpus, Shards, read_corpus
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.plans import DistillPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import Trainer
-from completion_engine.distillation.windows import Corpus, read_corpus
 from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape, Preview
 from completion_engine.errors import UserError

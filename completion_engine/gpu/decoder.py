@@ -13,12 +13,19 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu import launch, launch_best
-from completion_engine.gpu.passes import WIDTHS, DeviceArena, PassInputs, PassShape, header_of, shape_for
-from completion_engine.gpu.runner import Runner, runner_for
-from completion_engine.gpu.tiles import TiledWeight
-from completion_engine.gpu.weights import Bits, Weight, hold, read_head, read_weight
+from completion_engine.gpu.passes import (
+    WIDTHS,
+    DeviceArena,
+    PassInputs,
+    PassShape,
+    Runner,
+    header_of,
+    runner_for,
+    shape_for,
+)
+from completion_engine.gpu.weights import Bits, TiledWeight, Weight, hold, read_head, read_weight
 from completion_engine.probability import RankedRow
-from completion_engine.target_model.branch_caches import Layout, lay_out
+from completion_engine.target_model.decoder import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, stacked_bias
 from completion_engine.target_model.passes import ROWS

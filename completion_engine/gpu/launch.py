@@ -15,8 +15,7 @@ from torch import Tensor
 
 from completion_engine.gpu.kernels import attention, product, rows
 from completion_engine.gpu.passes import ROW_BLOCK, PassInputs
-from completion_engine.gpu.tiles import Tiles
-from completion_engine.gpu.weights import Weight
+from completion_engine.gpu.weights import Tiles, Weight
 
 CHUNK = 256  # keys whose sum is made by one program; part of what fixes a row's bits
 KEY_BLOCK = 64

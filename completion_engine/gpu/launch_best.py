@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from completion_engine.gpu.kernels import best
+from completion_engine.gpu.kernels import rows
 from completion_engine.gpu.launch import EXACT
 from completion_engine.probability import NUM_RANKED, RankedRow
 
@@ -64,11 +64,11 @@ class Ranking:
 def run_rank(logits: Tensor, at: Ranking) -> None:
     """Rank the rows of logits [num_rows, vocab_size]."""
     vocab_size, num_blocks = logits.shape[1], triton.cdiv(logits.shape[1], BEST_BLOCK)
-    best.best_of_blocks[(num_blocks, at.num_rows)](
+    rows.best_of_blocks[(num_blocks, at.num_rows)](
         logits, at.tops, at.totals, at.values, at.tokens, at.num_tokens,
         vocab_size, at.num_best, BEST_BLOCK, **BEST_OPTIONS,
     )  # fmt: skip
-    best.best_of_rows[(at.num_rows,)](
+    rows.best_of_rows[(at.num_rows,)](
         at.tops, at.totals, at.values, at.tokens, at.record, at.num_tokens, at.num_rows,
         at.num_best, num_blocks, triton.next_power_of_2(num_blocks),
         triton.next_power_of_2(num_blocks * at.num_best), **BEST_OPTIONS,

@@ -1,4 +1,4 @@
-"""Predicts a target's memory on a GPU before anything is loaded, and the largest models that fit.
+"""Which models our GPU kernels can run, and a target's memory on a GPU, predicted before anything is loaded.
 
 Numbers in, a plan out; reads a model's configuration and layout alone. Owns the geometries of the models in
 the tables.
@@ -6,23 +6,33 @@ the tables.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.weights import NIBBLES, Bits, head_bits
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, read_layout
 from completion_engine.runtime import parse_json
+from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.gguf_blocks import QUANTISED
+from completion_engine.target_model.llama_family import is_of_family
+from completion_engine.target_model.model_files import Config
+from completion_engine.target_model.weights import WeightKind
+
+if TYPE_CHECKING:
+    from completion_engine.gpu.decoder import GraphedDecoder
+
 
 WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
 _SLACK = 1.03  # an allocator cannot use every byte
+BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8, "int4": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +200,25 @@ def _held_bytes(num_weights: int, bits: Bits) -> int:
 
 def _gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
+
+
+def as_graphed(decoder: Decoder) -> GraphedDecoder | None:
+    """The decoder, where it is one of our kernels for GPUs."""
+    module = sys.modules.get("completion_engine.gpu.decoder")  # importing it needs triton, and takes a second
+    return decoder if module is not None and isinstance(decoder, module.GraphedDecoder) else None
+
+
+def why_not_model(config: Config) -> str:
+    """Why our kernels cannot run a model of this configuration anywhere; empty where they can."""
+    if not is_of_family(config):
+        return f"models of the kind {config.get('model_type')!r} have no kernels"
+    if config.get("attention_bias") or config.get("mlp_bias"):
+        return "the model has biases that the kernels do not add"
+    head_size = _head_size(config)
+    if head_size < 16 or head_size & (head_size - 1):
+        return f"heads of {head_size} numbers do not fill matrix instructions"
+    return ""
+
+
+def _head_size(config: Config) -> int:
+    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])

@@ -16,8 +16,8 @@ from completion_engine.gpu import launch
 from completion_engine.gpu.decoder import DeviceLayer, GraphedDecoder, PassBuffers
 from completion_engine.gpu.passes import PassShape
 from completion_engine.gpu.reference import grouped_attention, norm
-from completion_engine.gpu.tiles import TiledWeight
-from completion_engine.target_model.branch_caches import Layout, lay_out
+from completion_engine.gpu.weights import TiledWeight
+from completion_engine.target_model.decoder import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import rotate
 from completion_engine.target_model.ranking import rank_rows

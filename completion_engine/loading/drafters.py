@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.device_steps import DeviceDecoder
+from completion_engine.drafting.device_steps import DeviceDecoder, steps_agree
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.lookahead import LookaheadDrafter
@@ -15,9 +15,8 @@ from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vo
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.errors import DataError, SlipstreamError
-from completion_engine.gpu.drafting.device_check import steps_agree
-from completion_engine.gpu.loading import as_graphed
 from completion_engine.gpu.machine import first_line
+from completion_engine.gpu.memory import as_graphed
 from completion_engine.loading.model import load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import path_of

@@ -15,12 +15,11 @@ import torch
 
 from completion_engine.errors import UserError
 from completion_engine.gpu import machine
-from completion_engine.gpu.loading import BITS, why_not_model
-from completion_engine.gpu.memory import MemoryPlan, plan_memory, read_geometry
+from completion_engine.gpu.memory import BITS, MemoryPlan, plan_memory, read_geometry, why_not_model
 from completion_engine.gpu.reference import reference_logits
 from completion_engine.loading.module_decoder import module_decoder, reading
 from completion_engine.loading.rungs import Rung, RungError
-from completion_engine.target_model.branch_caches import InPlaceBranches
+from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config

@@ -17,8 +17,7 @@ from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
-from completion_engine.gpu.loading import BITS
-from completion_engine.gpu.memory import Geometry, read_geometry
+from completion_engine.gpu.memory import BITS, Geometry, read_geometry
 from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
 from completion_engine.loading.gpu_target import TargetWish, load_on_gpu
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading

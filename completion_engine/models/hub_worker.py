@@ -14,9 +14,9 @@ import threading
 from pathlib import Path
 from typing import TextIO
 
-from completion_engine.models.contents import size_of
 from completion_engine.models.hub import WANTED
 from completion_engine.models.job import one_line, say
+from completion_engine.models.storage import size_of
 
 _TICK_S = 0.5
 

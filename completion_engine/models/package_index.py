@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
-from completion_engine.models.contents import size_of
 from completion_engine.models.job import Monitor, ProgramOutcome, WorkerProgram, python, run_program
+from completion_engine.models.storage import size_of
 from completion_engine.runtime import parse_json
 
 # pip's arguments besides its own configuration, as a JSON list: an editor hands on what it installed us with.

@@ -10,7 +10,7 @@ Owns the layout on disk and the order of steps:
     <root>/locks/<name>.lock          <root>/locks/<owner>--<name>/work-*/ while that is fetched
     <root>/passes.json                pass times of this machine, and <root>/*.loading: see `choice`
 
-`contents` lists these by name. Does not use torch or transformers.
+`storage.contents` lists these by name. Does not use torch or transformers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ from typing import Any
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, path_of
-from completion_engine.models.contents import discard, model_contents, size_of
 from completion_engine.models.gguf_preparation import Source, prepare
 from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, is_current, remove_if_damaged
 from completion_engine.models.partial import sha256_of
 from completion_engine.models.sources import deliver
-from completion_engine.models.storage import Storage, default_root, disk_errors, free_bytes_at
+from completion_engine.models.storage import (
+    Storage,
+    default_root,
+    discard,
+    disk_errors,
+    free_bytes_at,
+    model_contents,
+    size_of,
+)
 from completion_engine.request import Progress
 
 
@@ -114,7 +121,7 @@ class ModelStore:
     def folder(self, model_id: str) -> Path:
         """The prepared folder of a catalogue model. Raises UserError when it is not there."""
         spec = find_spec(model_id, self._catalogue)
-        if find_damage(self._prepared(spec), _facts(spec)):
+        if find_damage(self._prepared(spec), {"sha256": spec.sha256}):
             raise _not_there(model_id)
         return self._prepared(spec)
 
@@ -126,7 +133,7 @@ class ModelStore:
         return StoredModel(
             spec=spec,
             has_file=self._file(spec).is_file(),
-            is_ready=not find_damage(self._prepared(spec), _facts(spec)),
+            is_ready=not find_damage(self._prepared(spec), {"sha256": spec.sha256}),
             num_bytes_on_disk=sum(map(size_of, model_contents(self.root, spec))),
         )
 
@@ -191,12 +198,12 @@ class ModelStore:
 
     def _ensure_known(self, spec: ModelSpec, job: Monitor) -> Path:
         folder = self._prepared(spec)
-        if is_current(folder, _facts(spec)):
+        if is_current(folder, {"sha256": spec.sha256}):
             return folder
         with self._storage.locked(spec.id, job):
-            if self._is_done(folder, _facts(spec), job):
+            if self._is_done(folder, {"sha256": spec.sha256}, job):
                 return folder
-            return self._prepare(Source(self._fetch(spec, job), _facts(spec)), folder, job)
+            return self._prepare(Source(self._fetch(spec, job), {"sha256": spec.sha256}), folder, job)
 
     def _prepare(self, source: Source, folder: Path, job: Monitor) -> Path:
         with self._storage.work_folder(folder.parent) as work:
@@ -270,10 +277,6 @@ class ModelStore:
 
 def _not_there(model_id: str) -> UserError:
     return UserError(f"{model_id} is not in the store.", advice=f"Run: slipstream models pull {model_id}")
-
-
-def _facts(spec: ModelSpec) -> dict[str, Any]:
-    return {"sha256": spec.sha256}
 
 
 def _is_the_file(spec: ModelSpec, file: Path, job: Monitor) -> bool:

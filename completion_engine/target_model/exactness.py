@@ -60,7 +60,9 @@ def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
 
 
 def fixed_width_holds(passes: Passes, chunk_rows: int) -> bool:
-    """Whether a position comes out the same in any row of a pass of the fixed width, whatever others hold.
+    """Return whether, in passes of one fixed width, a row's result is repeatable and independent.
+
+    It does not depend on the row's place, or on the other rows.
 
     Asked where rows are not invariant, with passes that all run the fixed width but whole chunks; the same
     one must give the same bits again.

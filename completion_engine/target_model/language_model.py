@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.branch_caches import BranchCaches, BranchStorage, lay_out
-from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.decoder import BranchCaches, BranchStorage, Decoder, lay_out
 from completion_engine.target_model.exactness import (
     branches_are_exact,
     fixed_width_holds,
@@ -201,7 +200,8 @@ class LanguageModel:
         """Run `tokens` after the cached positions; logits [num_logits, vocab_size] of the last ones.
 
         `parents` [num_tokens] makes a tree of them: the row that each follows, -1 for the first. Without it
-        each follows the one before. The cache's length is left as it is: `keep` what turns out to be true.
+        each follows the one before. Does not change the cache's length: call `keep`
+        with the accepted rows.
         """
         num_rows = pad_rows(len(tokens), self._row_step)
         chain = range(len(tokens) - 1, num_rows - 1)

@@ -13,16 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from completion_engine.target_model import model_files
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.in_flight import Brake
-from completion_engine.target_model.model_files import (
-    Config,
-    check_head,
-    check_shapes,
-    check_sizes,
-    completed,
-    read_config,
-)
+from completion_engine.target_model.model_files import Config
 from completion_engine.target_model.weights import Affine, RowTable, Weights
 
 _KINDS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
@@ -48,9 +42,9 @@ _PRODUCTS = {
 
 def read_family_config(folder: Path) -> Config:
     """The configuration in `folder`, complete where it is of the family; errors as in `read_config`."""
-    config = read_config(folder)
+    config = model_files.read_config(folder)
     is_silent = not config.keys() >= _SAID or not (_THETA in config or "rope_parameters" in config)
-    return completed(folder) if config.get("model_type") in _KINDS and is_silent else config
+    return model_files.completed(folder) if config.get("model_type") in _KINDS and is_silent else config
 
 
 def is_of_family(config: Config) -> bool:
@@ -97,7 +91,7 @@ class FamilyModel:
 
     def __init__(self, config: Config, weights: Weights) -> None:
         """Raises DataError where sizes or shapes make no model; so do the parts when they are read."""
-        check_sizes(config)
+        model_files.check_sizes(config)
         self.num_layers: int = config["num_hidden_layers"]
         self.num_heads: int = config["num_attention_heads"]
         self.num_kv_heads: int = config["num_key_value_heads"]
@@ -107,7 +101,7 @@ class FamilyModel:
         self.eps = float(config["rms_norm_eps"])
         self._config, self._weights = config, weights
         vocabulary = self.vocab_size, self.hidden_size
-        check_shapes(
+        model_files.check_shapes(
             "the model",
             (
                 ("the embedding", weights.shape_of(_EMBEDDING), vocabulary),
@@ -115,7 +109,7 @@ class FamilyModel:
                 ("the last norm", weights.shape_of("model.norm.weight"), (self.hidden_size,)),
             ),
         )
-        check_head(self.head_size)
+        model_files.check_head(self.head_size)
 
     @property
     def embedding(self) -> Tensor:
@@ -196,7 +190,7 @@ class FamilyModel:
             k_norm=norm("self_attn.k_norm"),
         )
         shapes = ((what, tuple(weight.shape), shape) for what, weight, shape in self._shapes(parts))
-        check_shapes(f"layer {index}", shapes)
+        model_files.check_shapes(f"layer {index}", shapes)
         return parts
 
     def _shapes(self, parts: LayerParts) -> Iterator[tuple[str, Tensor, tuple[int, ...]]]:

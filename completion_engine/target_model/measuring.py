@@ -43,9 +43,8 @@ class Target(Passes, Protocol):
 def measure(target: Target) -> Findings:
     """The findings of this load; leaves `target` with the threads that are best now.
 
-    They are final once two runs with all threads active agree, and the quickest time counts. A branch takes
-    little beside what a pass varies by: it is measured by many, as the median, and what is below nothing is
-    noise.
+    They are final once two runs with all threads active agree, and the quickest time counts. A branch
+    costs less than the noise of one pass: use the median over many runs; negative results count as 0.
     """
     found = _time_passes(target, _shapes(target))
     are_settled = can_settle() and all(_came_twice(taken) for taken in found.values())

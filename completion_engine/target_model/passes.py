@@ -136,7 +136,7 @@ class PassClock:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Measurements of a load, for later loads: how drafts never change the text, and the costs of passes.
+    """Results measured at load and reused later: the exactness strategy and pass times.
 
     All of it follows from the weights, the kernels and the processor.
 

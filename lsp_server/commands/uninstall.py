@@ -19,7 +19,7 @@ import typer
 from completion_engine.choice import pass_log
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models.catalogue import CATALOGUE
-from completion_engine.models.contents import contents, discard, size_of
+from completion_engine.models.storage import contents, discard, size_of
 from lsp_server.commands.terminal import new_app, write
 from lsp_server.sharing import address
 from lsp_server.sharing.host_connection import running_hosts

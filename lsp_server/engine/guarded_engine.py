@@ -73,7 +73,7 @@ class GuardedEngine:
             return failed_status(error)
         return None
 
-    def let_go(self) -> None:
+    def unload(self) -> None:
         """Drop the engine; there is none until another one is loaded."""
         engine, self._engine = self._engine, None
         if isinstance(engine, Closable):

@@ -162,7 +162,7 @@ class EngineThread:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             task()
-        self._engine.let_go()
+        self._engine.unload()
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
@@ -227,7 +227,7 @@ class EngineThread:
         return lambda: self._do_idle(prefetch)
 
     def _do_load(self, load: Load) -> None:
-        self._engine.let_go()
+        self._engine.unload()
         self._may_idle = False
         self._publish(EngineStatus())
 
@@ -260,9 +260,9 @@ class EngineThread:
     def _do_edit(self, job: EditJob) -> None:
         """Answer an edit request. If other work interrupts it, it waits again."""
         interrupt, cancellation = self._interrupt, job.request.cancellation
-        let_go = cancellation.when_cancelled(interrupt.cancel)
+        unregister = cancellation.when_cancelled(interrupt.cancel)
         answer = self._engine.propose_edit(job, interrupt)
-        let_go()
+        unregister()
         is_interrupted = isinstance(answer, CancelledError) and not cancellation.is_cancelled
         with self._changed:
             self._edit_job = None

@@ -60,7 +60,7 @@ def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentPara
         return
     num_chars = _num_touched_chars(document, changes)
     if num_chars > MAX_TOUCHED_CHARS:
-        document.let_go()
+        document.release()
     if num_chars > MAX_QUICK_CHARS:
         twin = document.copy()
         _take(server, num_chars, lambda: _changed(twin, version, changes, session.encoding)[0])
@@ -117,7 +117,7 @@ def not_followed(server: SlipstreamServer, message: Mapping[str, Any]) -> None:
             document = Document(uri, canonical_language(str(member(item, "languageId")), uri), 0, "")
         if document is None:
             continue
-        document.let_go()
+        document.release()
         session.edits.clear(document.uri)
         _put(server, document)
         file = session.location_of(document.uri).stands_for or PurePosixPath(document.uri)
@@ -157,7 +157,7 @@ def _readmit(server: SlipstreamServer) -> None:
 def _opened(uri: str, language: str, version: int, text: str) -> Document:
     document = Document(uri, language, version, text if text != CUT else "")
     if text == CUT:
-        document.let_go()
+        document.release()
     return document
 
 
@@ -184,7 +184,7 @@ def _changed(
     line_changes: list[LineChange] = []
     for change in changes:
         if change.text == CUT:
-            document.let_go()
+            document.release()
         elif not isinstance(change, types.TextDocumentContentChangePartial):
             old = document.contents()
             document.replace(change.text)

@@ -17,7 +17,7 @@ from typing import Any
 from completion_engine.errors import MachineError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
-from lsp_server.commands.server_process import running_server, wait_until_ready
+from lsp_server.commands.player import running_server, wait_until_ready
 from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sampled_ends
 from lsp_server.history.blocks import Block
 from lsp_server.history.git_objects import Commit, GitObjects

@@ -116,7 +116,7 @@ class SlipstreamProtocol(LanguageServerProtocol):
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Forget the handlers: nothing of the server is reachable from here, nor from a handler, any more."""
         for known in (self.fm.features, self.fm.builtin_features, self.fm.commands, self.fm.feature_options):
             known.clear()

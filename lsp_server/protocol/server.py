@@ -112,7 +112,7 @@ class SlipstreamServer(LanguageServer):
                 self._watch.cancel()
             await self._end()
         await on_own_thread(writer.close)
-        self.protocol.let_go()
+        self.protocol.release()
         return 0 if self.protocol.is_shut_down else 1
 
     def watch_client(self, pid: int) -> None:

@@ -148,7 +148,7 @@ class Document:
             len(edit.text) + len(self.lines[first]) + len(self.lines[last]) + CHARS_OF_LINE * (last - first)
         )
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop the text, until the client sends the whole text again."""
         self.is_lost = True
         self.lines, self.num_chars, self.num_crlf, self.num_long_lines = [""], 0, 0, 0
@@ -209,7 +209,7 @@ class Document:
     def _settle(self) -> None:
         """Drop the text if it is far too large, and find the most frequent line end."""
         if self.num_chars > MAX_KEPT_CHARS:
-            self.let_go()
+            self.release()
         self._learn_newline()
 
     def _learn_newline(self) -> None:

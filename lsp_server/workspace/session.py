@@ -75,7 +75,7 @@ class Session:
             self._hold(location, name_chars + text_chars)
         elif self._has_room(name_chars):
             if sum(self._waiting_chars.values()) + text_chars > MAX_WAITING_CHARS:
-                document.let_go()
+                document.release()
                 text_chars = 0
             self.too_large[uri] = document
             self._waiting_chars[uri] = text_chars

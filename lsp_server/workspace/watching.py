@@ -144,13 +144,13 @@ class FolderWatches:
         )
         for change in changes:
             paths = {Path(path): kind for kind, path in change}
-            self._let_go(watched, {path for path, kind in paths.items() if kind is not Change.modified})
+            self._unwatch(watched, {path for path, kind in paths.items() if kind is not Change.modified})
             if changed := {*paths, *missed}:
                 self._on_change(changed)
             missed = set()
         return not watched.stop.is_set()
 
-    def _let_go(self, watched: _Watched, names: set[Path]) -> None:
+    def _unwatch(self, watched: _Watched, names: set[Path]) -> None:
         """Drop the watches of folders that were removed or created, and those below; callers ask again."""
         with self._lock:
             gone = names & watched.folders

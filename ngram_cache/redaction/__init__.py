@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ngram_cache.redaction import commands, forms, names
+from ngram_cache.redaction import forms, names
 from ngram_cache.redaction.forms import is_manifest
 from ngram_cache.redaction.rule import Span, find, lowered, merged, restored, without
 from ngram_cache.redaction.values import find_random, looks_random
@@ -25,7 +25,7 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:|AGE-SECRET-KEY-1"
 )
 _MARKS = ("PRIVATE KEY", "PuTTY-User-Key-File-", "AGE-SECRET-KEY-1")
-_RULES = (*commands.COMMANDS, *names.NAMES)
+_RULES = (*names.COMMANDS, *names.NAMES)
 # Keys are in runs, which are found much faster than keys. Longer runs than these are not code.
 _RUN = re.compile(r"[A-Za-z0-9+/=_.:~\-]{16,}+")
 _MAX_RUN = 2048

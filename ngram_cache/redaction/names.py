@@ -1,4 +1,7 @@
-"""The names of secrets, and the forms in which a value follows a name."""
+"""Secrets after a name, in commands, addresses, queries, calls and headers: the names and the forms.
+
+The keys of services are in `forms`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,15 @@ import re
 from collections.abc import Iterator
 
 from ngram_cache.redaction.rule import LINES_BELOW, Judge, Rule, Shape
-from ngram_cache.redaction.values import is_key, is_password, is_token
+from ngram_cache.redaction.values import (
+    always,
+    is_credential,
+    is_given_password,
+    is_key,
+    is_no_port,
+    is_password,
+    is_token,
+)
 
 # Suffixes that do not change the meaning of a name.
 _REST = (
@@ -26,16 +37,9 @@ _OPENS = rf"(?:[(\[\\][ \t]{{0,4}}+\n?|\n(?=[ \t]{{1,40}}+[\"']))?+[ \t]{{0,40}}
 _BYTES = r"(?P<quoted>(?:(?:0[xX])?[0-9a-fA-F]{1,3}[uU]?[,\s]{1,40}+){7,4096}+(?:0[xX])?[0-9a-fA-F]{0,3})"
 _CELL = r"\"?[\w.\-]{1,40}+\"?"
 _ROWS = r"(?P<bare>(?:\n(?=[^\n,;\t]{0,200}+[,;\t])[^\n]{1,400}+){1,4096}+)"
-
-
-def _shape(name: str, ahead: str, behind: str = "") -> Shape:
-    return Shape(name, re.compile(ahead), re.compile(f"(?:{behind})\\Z") if behind else None)
-
-
 _CALLED = r"[\w$]\([ \t]{0,4}[\"'][\w.\-:]{0,40}"
 _TAGGED = r"<[\w.:\-]{0,40}|[\"'>][\w.\-]{0,40}"
 _ATTRIBUTE = r"\bvalue=([\"'])(?P<quoted>[^\"'\n]{1,80})\1[^<>\n]{0,40}\b(?:name|key|id)=[\"'][\w.\-]{0,40}"
-
 _GAP = r"[ \t]{0,8}+"
 _SPACE = r"[ \t]{1,8}+"
 _MORE = r"[\w.\-]{0,32}+"  # the rest of a name
@@ -43,6 +47,37 @@ _OR = r"(?:\|\||\?\?|\?:|\bor\b|\.unwrap_or\w{0,8}+\()"
 _DEFAULT = rf"\{{[^{{}}]{{0,400}}?\bdefault[ \t]{{0,16}}=[ \t]{{0,8}}{_QUOTED}"
 _GIVEN = r"(?P<mark>[\"']?)(?P<quoted>(?!-)[^\s\"'<>|)\]]{1,200}+)"
 _FIRST_ON_LINE = r"(?:^|\n)[ \t]*+"
+_NO_LETTER = "(?![a-z])"
+_KEYS = ("aes", "api", "access", "auth", "private", "signing", "encryption", "account", "master", "service",
+         "shared", "storage", "session", "client", "app", "jwt", "hmac", "cookie", "license")  # fmt: skip
+_BEHIND_KEY = re.compile("(?i:" + "|".join(f"(?<={kind}key)|(?<={kind}[ _-]key)" for kind in _KEYS) + ")")
+_PASSWORDS = "password passwd passphrase passcode secret"
+_PASSWORDS_OF = (
+    "sshpass userpass dbpass storepass keypass requirepass masterauth rootpw bindpw adminpass rootpass"
+)
+# Passwords in German, Spanish, Portuguese, French, Dutch, Polish, Finnish, Czech, Hungarian, Swedish,
+# Turkish, Russian, Chinese, Japanese and Korean. Capitals of other scripts are not lowered.
+_FOREIGN = (
+    "passwort kennwort contraseña contrasena senha mot_de_passe motdepasse wachtwoord hasło haslo salasana"
+    " heslo jelszo lösenord losenord şifre sifre пароль Пароль 密码 密碼 口令 パスワード 비밀번호 암호"
+)
+_PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
+_GIVEN_TO = r"(?:(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\n]){1,200}+)|(?P<bare>[^\s\"'|;<>]{1,200}+))"
+_QUOTED_TO = r"(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\\\n]|\\[^\n]){1,200}+)"
+_ARGUMENTS = r"[^\n|;]{0,200}?"
+_ARGUMENT = r"(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|[\w.$\->]{1,60})"
+_WORD = r"[^\s\"']{1,200}+"
+_USER = r"[\"']?[^\s:\"']{0,60}"
+_ECHOED = (
+    r"echo[ \t]++(?:-n[ \t]++)?[\"']?(?:[\w.\-]{1,40}:)?"
+    r"(?P<bare>[^\"'|\n]{1,100}?)[\"']?[ \t]*+\|[^|\n]{0,60}"
+)
+_HEX_LINES = r"(?P<bare>(?:\n[ \t]{0,40}+[0-9a-f]{2,80}+(?=\n|\Z)){1,4096}+)"
+
+
+def _shape(name: str, ahead: str, behind: str = "") -> Shape:
+    return Shape(name, re.compile(ahead), re.compile(f"(?:{behind})\\Z") if behind else None)
+
 
 _ASSIGNED = (
     # password: >-
@@ -147,28 +182,10 @@ def _guard(name: str, ahead: str = "") -> re.Pattern[str]:
     return re.compile(f"(?:{left}){ahead}")
 
 
-_NO_LETTER = "(?![a-z])"
-_KEYS = ("aes", "api", "access", "auth", "private", "signing", "encryption", "account", "master", "service",
-         "shared", "storage", "session", "client", "app", "jwt", "hmac", "cookie", "license")  # fmt: skip
-_BEHIND_KEY = re.compile("(?i:" + "|".join(f"(?<={kind}key)|(?<={kind}[ _-]key)" for kind in _KEYS) + ")")
-
-
 def _rules(names: str, shapes: tuple[Shape, ...], judge: Judge) -> Iterator[Rule]:
     for name in names.split():
         yield Rule(name, shapes, judge=judge)
 
-
-_PASSWORDS = "password passwd passphrase passcode secret"
-_PASSWORDS_OF = (
-    "sshpass userpass dbpass storepass keypass requirepass masterauth rootpw bindpw adminpass rootpass"
-)
-# Passwords in German, Spanish, Portuguese, French, Dutch, Polish, Finnish, Czech, Hungarian, Swedish,
-# Turkish, Russian, Chinese, Japanese and Korean. Capitals of other scripts are not lowered.
-_FOREIGN = (
-    "passwort kennwort contraseña contrasena senha mot_de_passe motdepasse wachtwoord hasło haslo salasana"
-    " heslo jelszo lösenord losenord şifre sifre пароль Пароль 密码 密碼 口令 パスワード 비밀번호 암호"
-)
-_PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
 
 NAMES: tuple[Rule, ...] = (
     *_rules(_PASSWORDS, (*_LISTED, *_ASSIGNED, *_BESIDE, *_TOLD), is_password),
@@ -186,3 +203,59 @@ NAMES: tuple[Rule, ...] = (
     Rule("credential", _ASSIGNED, judge=is_token),
     Rule("auth", _ASSIGNED, judge=is_token),
 )
+
+
+def _rule(trigger: str, ahead: str = "", behind: str = "", judge: Judge = is_given_password) -> Rule:
+    shape = Shape(
+        trigger.strip(),
+        re.compile(ahead) if ahead else None,
+        re.compile(f"(?:{behind})\\Z") if behind else None,
+    )
+    return Rule(trigger, (shape,), judge=judge)
+
+
+COMMANDS: tuple[Rule, ...] = (
+    _rule("curl ", rf"{_ARGUMENTS}(?<=\s)(?:-u|--user)[ =]{{0,2}}{_USER}:(?P<bare>{_WORD})"),
+    _rule("wget ", rf"{_ARGUMENTS}--(?:http-)?password[ =]{_GIVEN_TO}"),
+    _rule("mysql", rf"[a-z]{{0,12}}[ \t]{_ARGUMENTS}(?<=\s)-p(?!ort|rotocol){_GIVEN_TO}"),
+    _rule("mariadb", rf"[a-z\-]{{0,12}}[ \t]{_ARGUMENTS}(?<=\s)-p(?!ort|rotocol){_GIVEN_TO}"),
+    _rule("sshpass", rf"[ \t]++-p[ \t]{{0,3}}{_GIVEN_TO}"),
+    _rule("redis-cli", rf"{_ARGUMENTS}(?<=\s)-a[ \t]++{_GIVEN_TO}"),
+    _rule("ldapsearch", rf"{_ARGUMENTS}(?<=\s)-w[ \t]++{_GIVEN_TO}"),
+    *(_rule(f"{tool} login", rf"{_ARGUMENTS}(?<=\s)-p[ =]{_GIVEN_TO}")
+      for tool in ("docker", "podman", "az", "oc")),
+    _rule("htpasswd ", rf"-[a-zA-Z]{{0,4}}b[a-zA-Z]{{0,4}}[ \t]++{_WORD}[ \t]++{_WORD}[ \t]++{_GIVEN_TO}"),
+    _rule("-pass", r"(?:in|out)?[ \t]++[\"']?pass:(?P<bare>[^\s\"']{1,200}+)"),
+    _rule("--password-stdin", behind=_ECHOED),
+    _rule("sudo -s", behind=_ECHOED),
+    _rule("chpasswd", behind=_ECHOED),
+    _rule("convertto-securestring", rf"[ \t]++(?:-[Ss]tring[ \t]++)?{_QUOTED_TO}"),
+    _rule("identified by", rf"[ \t]++(?i:password[ \t]++)?{_QUOTED_TO}"),
+    _rule("identified with", rf"[ \t]++[\w'\"]{{1,40}}[ \t]++(?i:by)[ \t]++{_QUOTED_TO}"),
+    *(_rule(call, rf"[ \t]{{0,4}}[\"'][^\"'\n]{{0,80}}[\"'][ \t]{{0,4}},\s{{0,40}}{_QUOTED_TO}")
+      for call in ("auth=(", "auth = (", "basicauth(", "credential(", "credentials(", ".login(",
+                   "authenticate(", "passwordauthentication(", "basic_auth(")),
+    *(_rule(call, rf"[ \t]{{0,4}}{_ARGUMENT},\s{{0,40}}{_ARGUMENT},\s{{0,40}}{_QUOTED_TO}")
+      for call in ("getconnection(", "new pdo(", "mysqli_connect(", "new mysqli(", "psycopg2.connect(")),
+    _rule("sqlplus", rf"{_ARGUMENTS}(?<=\s)\w{{1,40}}/(?P<bare>[^\s@\"']{{1,100}}+)"),
+    # host:5432:database:user:tulip
+    *(_rule(port, r"[\w*.\-]{0,60}:[\w*.\-]{1,60}:(?P<bare>[^\s:]{1,200}+)(?=\s|\Z)",
+            r"(?:^|\n)[\w*.\-]{1,100}")
+      for port in (":5432:", ":*:")),
+    # ?sv=2022-11-02&sig=abc%3D
+    _rule("sig=", r"(?P<bare>[A-Za-z0-9%+/_\-=]{20,400}+)", judge=is_credential),
+    # postgres://app:tulip@host: the last @ ends the password
+    _rule("://", r"[^\s:/@\"'<>]{0,80}+:(?P<bare>[^\s\"'<>`]{1,256})@", judge=is_no_port),
+    _rule("@tcp(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
+    _rule("@unix(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
+    _rule("jdbc:oracle:", r"[a-z]{1,8}:[^\s/\"']{1,60}/(?P<bare>[^\s@\"']{1,100}+)@"),
+    *(_rule(scheme, r"[ \t]{0,4}+(?P<bare>[A-Za-z0-9+/=_\-.~]{8,4096}+)", judge=is_credential)
+      for scheme in ("bearer ", "basic ", "authorization: token ", "'token ", "\"token ")),
+    *(_rule(scheme, r"(?P<bare>[A-Za-z0-9./$=,+\-]{16,400}+)", judge=always)
+      for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$argon2", "{sha}",
+                     "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
+    # The text after the head of a private key, up to its end.
+    _rule("private key", r"(?: BLOCK)?-----(?P<bare>[^\-]{1,65536}+)", judge=always),
+    _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),
+    _rule("$ansible_vault;", rf"[^\n]{{0,80}}+{_HEX_LINES}", judge=always),
+)  # fmt: skip

@@ -78,7 +78,7 @@ def is_key(finding: Finding) -> bool:
 
 
 def is_token(finding: Finding) -> bool:
-    """Whether the value of a name that most often means something else is a secret all the same."""
+    """Return whether the value of an ambiguous name (`token`, `auth`) is a secret."""
     value, more = finding.value, finding.extras.get("more", "")
     if more[:1].islower() and more != "s":
         return False

@@ -15,7 +15,7 @@ from typing import Any
 
 from completion_engine.config import DEFAULT_TARGET
 from lsp_server.commands.language_client import LanguageClient
-from lsp_server.commands.server_process import running_server, stats_of, wait_until_ready
+from lsp_server.commands.player import running_server, stats_of, wait_until_ready
 from lsp_server.commands.terminal import progress_bar, show_figures
 from lsp_server.protocol.framing import REQUEST_CANCELLED, ResponseError
 from tests.benchmarks.command_line import Json, Target, run

@@ -18,7 +18,7 @@ from completion_engine.gpu.drafting import beam_search, device_loop
 from completion_engine.gpu.machine import Flaw, Gpu
 from completion_engine.loading import gpu_target, model
 from completion_engine.loading.rungs import RungName
-from completion_engine.target_model.branch_caches import InPlaceBranches
+from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel
 
 Inject = Callable[[pytest.MonkeyPatch], None]

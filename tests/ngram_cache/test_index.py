@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ngram_cache import NgramIndex, snapshot
-from ngram_cache.live_parts import LiveParts
+from ngram_cache.live_parts import Entry, LiveParts, VersionTable
 from ngram_cache.search import Part
 from ngram_cache.segment import Segment
 from ngram_cache.snapshot import FileRecord, Snapshot
-from ngram_cache.versions import Entry, VersionTable
 
 PATHS = ["a.py", "b.py", "c.py", "d.py"]
 paths = st.sampled_from(PATHS)

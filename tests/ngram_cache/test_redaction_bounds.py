@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ngram_cache.redaction import blank_secrets, forms, has_private_key, values
-from ngram_cache.redaction.commands import COMMANDS
-from ngram_cache.redaction.names import NAMES
+from ngram_cache.redaction.names import COMMANDS, NAMES
 from tests.growth import cpu_s, growth
 
 RULES = (*COMMANDS, *NAMES)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.commands.language_client import LanguageClient, PendingRequest, ServerGoneError
-from lsp_server.commands.server_process import SERVER_COMMAND
+from lsp_server.commands.player import SERVER_COMMAND
 
 STEPS = (
     "started", "asked to initialize", "initialized", "opened", "asked", "answered", "typed on", "shut down",

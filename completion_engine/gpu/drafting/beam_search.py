@@ -18,7 +18,7 @@ from completion_engine.drafting.distilled.drafter import NUM_BEAMS, TrainedDraft
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
 from completion_engine.gpu.drafting.network import DeviceNetwork
 from completion_engine.gpu.launch_draft import Found, run_choose_beams, run_find_best
-from completion_engine.gpu.runner import Runner, runner_for
+from completion_engine.gpu.passes import Runner, runner_for
 from completion_engine.target_model.kv_cache import KVCache
 
 BREADTH = 4  # number of tokens after each path

@@ -14,8 +14,7 @@ from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.passes import HEADER, ROW_BLOCK, PassInputs, PassShape, header_of
-from completion_engine.gpu.tiles import TiledWeight
-from completion_engine.gpu.weights import head_bits, hold
+from completion_engine.gpu.weights import TiledWeight, head_bits, hold
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.language_client import LanguageClient
-from lsp_server.commands.server_process import running_server, wait_until_ready
+from lsp_server.commands.player import running_server, wait_until_ready
 from lsp_server.workspace.growth import GREW
 from tests.benchmarks.cold.answers import Progress, until_settled
 

@@ -23,7 +23,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.commands.server_process import SERVER_COMMAND, wait_until_ready
+from lsp_server.commands.player import SERVER_COMMAND, wait_until_ready
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.protocol.framing import ResponseError
 from lsp_server.workspace.measurements import percentiles

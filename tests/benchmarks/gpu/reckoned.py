@@ -23,8 +23,7 @@ from completion_engine.gpu.kernels import product
 from completion_engine.gpu.launch import WIDE_BLOCKS, ProductCut
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.gpu.passes import WIDTHS, PassShape
-from completion_engine.gpu.tiles import Tiles, tiles_for
-from completion_engine.gpu.weights import BYTES, NIBBLES, PLAIN, Weight
+from completion_engine.gpu.weights import BYTES, NIBBLES, PLAIN, Tiles, Weight, tiles_for
 from scripts.random_model import random_model
 from tests.completion_engine.gpu.compile_kernels import compile_for
 

@@ -12,7 +12,7 @@ import torch
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
-from completion_engine.gpu.runner import runner_for
+from completion_engine.gpu.passes import runner_for
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from tests.benchmarks.gpu.clock import time_ms, wait

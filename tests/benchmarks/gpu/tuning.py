@@ -1,6 +1,6 @@
 """Which cut of a product reads its weights fastest: each candidate on each product of a geometry, measured.
 
-The answer belongs into `completion_engine.gpu.tiles`; nothing is chosen at run time. Needs triton.
+The answer belongs into `completion_engine.gpu.weights`; nothing is chosen at run time. Needs triton.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from triton.runtime.errors import OutOfResources
 
 from completion_engine.gpu.launch import num_processors, run_product
 from completion_engine.gpu.memory import Geometry
-from completion_engine.gpu.passes import ROW_BLOCK
-from completion_engine.gpu.runner import runner_for
-from completion_engine.gpu.tiles import Tiles, tiles_for
-from completion_engine.gpu.weights import Bits, Weight, hold
+from completion_engine.gpu.passes import ROW_BLOCK, runner_for
+from completion_engine.gpu.weights import Bits, Tiles, Weight, hold, tiles_for
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.branch_caches import lay_out
-from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.decoder import Decoder, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import Weights

@@ -21,7 +21,7 @@ from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.transformers_decoder import TransformersDecoder

@@ -17,7 +17,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.target_model.branch_caches import Layout
+from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import ChunkRule

@@ -12,13 +12,21 @@ import torch
 from torch import Tensor
 
 from completion_engine.distillation.card import card_of
-from completion_engine.distillation.collection import Collection, CollectionPlan, Shards, run_window
+from completion_engine.distillation.collection import (
+    Collection,
+    CollectionPlan,
+    Corpus,
+    Shards,
+    draw_windows,
+    is_held_out,
+    read_corpus,
+    run_window,
+)
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
 from completion_engine.distillation.pipeline import WORK, distill, fit_preview, frequent_tokens, shape_for
 from completion_engine.distillation.plans import DistillPlan, TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import DistillationLoss, Trainer
-from completion_engine.distillation.windows import Corpus, draw_windows, is_held_out, read_corpus
 from completion_engine.drafting.distilled.drafter import DrafterFiles, load_distilled
 from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
 from completion_engine.errors import UserError

@@ -19,7 +19,7 @@ from completion_engine.drafting.tree import (
     merge,
     within_branches,
 )
-from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.decoder import lay_out
 
 
 @st.composite

@@ -22,13 +22,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from completion_engine.gpu.blocks import form_of_kind
-from completion_engine.gpu.kernels import attention, best, draft, product, rows, step
+from completion_engine.gpu.kernels import attention, draft, product, rows, step
 from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, ProductCut
 from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
 from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
-from completion_engine.gpu.tiles import Tiles
-from completion_engine.gpu.weights import BYTES, PLAIN
+from completion_engine.gpu.weights import BYTES, PLAIN, Tiles
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
 TILE = {"tile_rows": 8, "tile_groups": 8, "key_block": 64, "chunk": 256}
@@ -100,8 +99,8 @@ def jobs(turn: int | None = None) -> list[Job]:
         ("step score", step.score, scored, HEAD_OPTIONS),
         ("step build tree", step.build_tree, built, BUILD_OPTIONS),
         ("step accept", step.accept, accepted, HEAD_OPTIONS),
-        ("rank blocks", best.best_of_blocks, ranked | {"block": BEST_BLOCK}, BEST_OPTIONS),
-        ("rank rows", best.best_of_rows, merged, BEST_OPTIONS),
+        ("rank blocks", rows.best_of_blocks, ranked | {"block": BEST_BLOCK}, BEST_OPTIONS),
+        ("rank rows", rows.best_of_rows, merged, BEST_OPTIONS),
         ("join", attention.join_chunks, joined, HEAD_OPTIONS),
         ("embed", rows.embed, hidden, EXACT),
         ("add", rows.add_and_norm, hidden | {"num_parts": 4, "is_first": False}, EXACT),

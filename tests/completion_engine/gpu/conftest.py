@@ -12,7 +12,7 @@ import torch
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
 from completion_engine.gpu.weights import Bits
-from completion_engine.target_model.branch_caches import InPlaceBranches
+from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu.passes import PassInputs, PassShape
-from completion_engine.target_model.branch_caches import Layout, lay_out
+from completion_engine.target_model.decoder import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 NUM_HEADS, NUM_KV, HEAD_SIZE, CAPACITY, SCALE = 6, 2, 16, 576, 0.25

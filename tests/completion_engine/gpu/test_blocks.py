@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu.blocks import form_of_kind
-from completion_engine.gpu.tiles import Tiles
-from completion_engine.gpu.weights import Weight, as_in_file, hold, joined
+from completion_engine.gpu.weights import Tiles, Weight, as_in_file, hold, joined
 from completion_engine.models.gguf_layout import BLOCK_SIZES
 from completion_engine.target_model.gguf_blocks import QUANTISED, QuantisedWeight, quantised
 from tests.completion_engine.gpu.test_products import check_rows_alone, product

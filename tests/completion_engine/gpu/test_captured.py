@@ -11,7 +11,7 @@ from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import DraftToken
 from completion_engine.gpu.passes import PassShape
-from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.decoder import lay_out
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from tests.completion_engine.gpu.captured import (

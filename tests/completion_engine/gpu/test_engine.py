@@ -12,7 +12,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
-from completion_engine.target_model.branch_caches import InPlaceBranches
+from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights

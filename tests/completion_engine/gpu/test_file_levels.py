@@ -13,7 +13,7 @@ from torch import Tensor
 from completion_engine.gpu.reference import reference_logits
 from completion_engine.gpu.weights import Bits
 from completion_engine.models.gguf_layout import BLOCK_SIZES
-from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.decoder import lay_out
 from completion_engine.target_model.gguf_blocks import QuantisedWeight, quantised
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel

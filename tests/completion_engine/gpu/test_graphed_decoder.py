@@ -11,8 +11,7 @@ import torch
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.gpu.passes import shape_for
-from completion_engine.target_model.branch_caches import lay_out
-from completion_engine.target_model.decoder import Decoder
+from completion_engine.target_model.decoder import Decoder, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel

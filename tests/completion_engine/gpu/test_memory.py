@@ -11,13 +11,14 @@ import torch
 
 from completion_engine.errors import UserError
 from completion_engine.gpu.blocks import STEP
-from completion_engine.gpu.loading import BITS, why_not_model
 from completion_engine.gpu.memory import (
+    BITS,
     GEOMETRIES,
     Geometry,
     largest_fitting,
     plan_memory,
     read_geometry,
+    why_not_model,
 )
 from completion_engine.gpu.weights import Bits
 from completion_engine.loading.rungs import choose_precision

@@ -13,7 +13,7 @@ from completion_engine.gpu.passes import (
     ancestors_of,
     shape_for,
 )
-from completion_engine.target_model.branch_caches import lay_out
+from completion_engine.target_model.decoder import lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 CPU = torch.device("cpu")

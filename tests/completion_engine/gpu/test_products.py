@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu.passes import ROW_BLOCK
-from completion_engine.gpu.tiles import Tiles
-from completion_engine.gpu.weights import Bits, Weight, hold
+from completion_engine.gpu.weights import Bits, Tiles, Weight, hold
 
 TILES = Tiles(column_block=16, input_block=32, part_inputs=64, num_stages=2)  # 160 inputs: three parts
 NUM_OUTPUTS, NUM_INPUTS = 40, 160

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from completion_engine.gpu.tiles import tiles_for
-from completion_engine.gpu.weights import Bits, hold
+from completion_engine.gpu.weights import Bits, hold, tiles_for
 
 
 @pytest.mark.parametrize(("bits", "most"), [(8, 0.01), (4, 0.1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from completion_engine.models import ModelStore
-from completion_engine.models.contents import contents, discard, size_of
+from completion_engine.models.storage import contents, discard, size_of
 
 
 def files_in(folder: Path) -> set[Path]:

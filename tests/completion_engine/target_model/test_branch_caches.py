@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.target_model.branch_caches import BranchCaches, lay_out
+from completion_engine.target_model.decoder import BranchCaches, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
 SHAPE = CacheShape(2, 1, 2, 4, 64, torch.float32, torch.device("cpu"))

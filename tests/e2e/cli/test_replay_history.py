@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.commands.server_process import PREFIX
+from lsp_server.commands.player import PREFIX
 from tests.lsp_server.history.git_repositories import Repository
 
 RunCli = Callable[..., Any]

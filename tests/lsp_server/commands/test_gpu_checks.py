@@ -12,7 +12,6 @@ import torch
 
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, find_gpu, flaw_of_torch, has_code_for
-from lsp_server.commands import machine_checks as checks
 from lsp_server.commands.machine_checks import gpu_checks, kernels_check, rung_check
 
 CARD = Gpu("A card", (8, 9), 8_000_000_000)
@@ -123,8 +122,8 @@ def test_code_is_for_the_same_major_version_or_compiled_by_the_driver(
 def test_a_card_is_named_with_what_fits_and_what_keeps_our_kernels_from_it(
     gpu: Gpu, state: str, kernels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "num_free_bytes", lambda _: 7_000_000_000)
-    monkeypatch.setattr(checks, "compiler_flaw", lambda: None)
+    monkeypatch.setattr(machine, "num_free_bytes", lambda _: 7_000_000_000)
+    monkeypatch.setattr(machine, "compiler_flaw", lambda: None)
     card, largest, said = gpu_checks(gpu)
     assert (card.state, card.found.split(",")[0]) == (state, gpu.name)
     assert "7.0 GB free" in largest.found
@@ -144,7 +143,7 @@ def test_the_rung_is_named_with_its_reason() -> None:
 def test_a_card_is_judged_by_what_fits_beside_all_caches(
     num_bytes: int, state: str, fitting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "num_free_bytes", lambda _: num_bytes)
+    monkeypatch.setattr(machine, "num_free_bytes", lambda _: num_bytes)
     _, largest, _ = gpu_checks(CARD)
     assert (largest.state, largest.found.partition(" (")[0]) == (state, fitting)
     assert bool(largest.advice) == (state == "slow")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.workspace import other_files
+from lsp_server.workspace import folder_indexes
+from lsp_server.workspace.folder_indexes import MAX_FILES, OtherFiles
 from lsp_server.workspace.index_types import TokenSource
-from lsp_server.workspace.other_files import MAX_FILES, OtherFiles
 from ngram_cache import NgramIndex
 from ngram_cache.repository import DEFAULT_OPTIONS
 
@@ -42,7 +42,7 @@ def test_a_file_is_read_as_it_is_now(tmp_path: Path) -> None:
 def test_open_excluded_missing_and_large_files_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(other_files, "MAX_BYTES", 100)
+    monkeypatch.setattr(folder_indexes, "MAX_BYTES", 100)
     names = ("a.py", "ignored.py", "gone.py", "large.py", "linked.py", "open.py")
     found = files(tmp_path, *names, opened=frozenset({"open.py"}))
     (tmp_path / ".gitignore").write_text("ignored.py\n")

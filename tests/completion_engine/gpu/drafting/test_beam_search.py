@@ -16,7 +16,7 @@ from completion_engine.drafting.distilled.drafter_network import EPS
 from completion_engine.drafting.drafts import Draft
 from completion_engine.gpu.weights import hold
 from completion_engine.loading.drafters import load_trained
-from completion_engine.target_model.branch_caches import InPlaceBranches
+from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate

@@ -13,13 +13,12 @@ from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
-from completion_engine.drafting.device_steps import DeviceStep
+from completion_engine.drafting.device_steps import DeviceStep, steps_agree
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
-from completion_engine.gpu.drafting.device_check import steps_agree
 from completion_engine.loading.drafters import device_decoder_of
 from completion_engine.probability import RankedRow
 from completion_engine.target_model.kv_cache import KVCache
