@@ -11,7 +11,7 @@ from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels.language import Floats
 from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight, pack, unpack
 from completion_engine.target_model.gguf_blocks import QUANTISED, QuantisedWeight, quantised
-from tests.completion_engine.target_model.test_gguf_weights import drawn
+from tests.completion_engine.target_model.test_weights import drawn
 
 # The bits of each type, and by how much of the largest number of a row the packed numbers may be off: scales
 # of super-blocks have more digits than float16, and what no record holds is rounded to 8 bits.

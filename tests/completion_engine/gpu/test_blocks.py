@@ -11,7 +11,7 @@ from completion_engine.gpu.weights import Tiles, Weight, as_in_file, hold, joine
 from completion_engine.models.gguf_layout import BLOCK_SIZES
 from completion_engine.target_model.gguf_blocks import QUANTISED, QuantisedWeight, quantised
 from tests.completion_engine.gpu.test_products import check_rows_alone, product
-from tests.completion_engine.target_model.test_gguf_weights import drawn
+from tests.completion_engine.target_model.test_weights import drawn
 
 CPU = torch.device("cpu")
 NUM_OUTPUTS = 40

@@ -18,7 +18,7 @@ from completion_engine.target_model.gguf_blocks import QuantisedWeight, quantise
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import Weights
-from tests.completion_engine.target_model.test_gguf_weights import HALVES_AT, drawn
+from tests.completion_engine.target_model.test_weights import HALVES_AT, drawn
 
 CAPACITY, HIDDEN, MLP, VOCABULARY = 300, 64, 256, 90
 CONFIG = {

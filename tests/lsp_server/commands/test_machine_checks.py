@@ -1,18 +1,23 @@
-"""The doctor names the kernel that runs, and warns of slow products only where they would run."""
+"""The doctor names the kernel that runs, each fault of a GPU's installation, and the next step."""
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from numba import config
 
 from completion_engine.cpu.kernels import dot, matrix_unit, processor
+from completion_engine.gpu import machine
+from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, find_gpu, flaw_of_torch, has_code_for
 from completion_engine.loading import rungs as choices
 from completion_engine.loading.rungs import choose_precision
 from completion_engine.target_model.weights import Precision
-from lsp_server.commands.machine_checks import kernel_check
+from lsp_server.commands.machine_checks import gpu_checks, kernel_check, kernels_check, rung_check
 
 AVX2 = "+avx2,+fma,+f16c"
 VNNI = f"{AVX2},+avx512f,+avx512bw,+avx512vnni"
@@ -84,3 +89,138 @@ def test_a_processor_without_products_of_bytes_is_named_as_slow(
 
 def test_a_gpu_needs_no_kernel_of_the_processor() -> None:
     assert kernel_check(BF16, torch.device("cuda")) == []
+
+
+CARD = Gpu("A card", (8, 9), 8_000_000_000)
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes a path on which there are only the programs that are named."""
+
+    def make(*programs: str) -> None:
+        for name in programs:
+            (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setattr(machine, "_DRIVER_FILE", tmp_path / "none")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("said", "cuda_version", "found", "advice"),
+    [
+        ("Torch not compiled with CUDA enabled", "", "without CUDA", "CUDA build (several GB)"),
+        (
+            "The NVIDIA driver on your system is too old (found version 11040).",
+            "13.0",
+            "too old for torch's CUDA 13.0",
+            "Update the driver",
+        ),
+        ("CUDA unknown error\nmore", "13.0", "cannot use the GPU: CUDA unknown error", "nvidia-smi"),
+    ],
+)
+def test_what_torch_says_is_explained(said: str, cuda_version: str, found: str, advice: str) -> None:
+    flaw = flaw_of_torch(said, cuda_version)
+    assert found in flaw.found
+    assert advice in flaw.advice
+    (check,) = gpu_checks(flaw)
+    assert (check.state, check.found, check.advice) == ("slow", flaw.found, flaw.advice)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_driver_without_a_cuda_build_is_a_flaw_and_no_driver_is_none(
+    bare_path: Callable[..., None],
+) -> None:
+    bare_path()
+    assert find_gpu() is None
+    assert [(check.state, check.found) for check in gpu_checks(None)] == [
+        ("ok", "none: the model runs on the processor")
+    ]
+    bare_path("nvidia-smi")
+    assert isinstance(find_gpu(), Flaw)
+
+
+def test_a_missing_compiler_and_missing_headers_are_named(
+    bare_path: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda _: object())
+    headers = {**sysconfig.get_paths(), "include": str(tmp_path / "include")}
+    monkeypatch.setattr(machine.sysconfig, "get_paths", lambda: headers)
+    bare_path()
+    flaw = compiler_flaw()
+    assert flaw is not None
+    assert (flaw.found, flaw.advice) == ("There is no C compiler, and Triton needs one.", "Install gcc.")
+    bare_path("gcc")
+    flaw = compiler_flaw()
+    assert flaw is not None
+    assert "Python.h" in flaw.found
+    assert flaw.advice == f"Install python{sys.version_info.major}.{sys.version_info.minor}-dev."
+    check = kernels_check(flaw)
+    assert check.state == "slow"
+    assert "plain torch" in check.advice
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "Python.h").touch()
+    assert compiler_flaw() is None
+
+
+@pytest.mark.parametrize(
+    ("platform", "advice"), [("linux", "Install triton 3.7.1."), ("win32", "not made for")]
+)
+def test_a_missing_triton_is_named(platform: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(machine.sys, "platform", platform)
+    flaw = compiler_flaw()
+    assert flaw is not None
+    assert advice in flaw.advice
+
+
+@pytest.mark.parametrize(
+    ("capability", "runs"),
+    [((6, 1), False), ((7, 0), False), ((7, 5), True), ((8, 9), True), ((9, 0), True), ((12, 1), True)],
+)
+def test_code_is_for_the_same_major_version_or_compiled_by_the_driver(
+    capability: tuple[int, int], runs: bool
+) -> None:
+    assert has_code_for(capability, ["sm_75", "sm_80", "sm_86", "sm_90a", "compute_120", "odd"]) == runs
+
+
+@pytest.mark.parametrize(
+    ("gpu", "state", "kernels"),
+    [
+        (CARD, "ok", "triton"),
+        (Gpu("T4", (7, 5), 16_000_000_000), "ok", "need compute capability 8.0, and T4 has 7.5"),
+        (Gpu("GTX 1080", (6, 1), 8_000_000_000, has_code=False), "slow", "no code for GTX 1080"),
+        (Gpu("RX", (11, 0), 8_000_000_000, is_nvidia=False), "ok", "for NVIDIA GPUs"),
+    ],
+)
+def test_a_card_is_named_with_what_fits_and_what_keeps_our_kernels_from_it(
+    gpu: Gpu, state: str, kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "num_free_bytes", lambda _: 7_000_000_000)
+    monkeypatch.setattr(machine, "compiler_flaw", lambda: None)
+    card, largest, said = gpu_checks(gpu)
+    assert (card.state, card.found.split(",")[0]) == (state, gpu.name)
+    assert "7.0 GB free" in largest.found
+    assert kernels in said.found
+
+
+def test_the_rung_is_named_with_its_reason() -> None:
+    assert rung_check("GPU kernels", "").state == "ok"
+    check = rung_check("CPU", "The card is full.")
+    assert (check.state, check.found) == ("slow", "CPU: The card is full.")
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "state", "fitting"),
+    [(28 * 10**9, "ok", "7B in bfloat16, 7B in int8, 14B in int4"), (10**8, "slow", "none")],
+)
+def test_a_card_is_judged_by_what_fits_beside_all_caches(
+    num_bytes: int, state: str, fitting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "num_free_bytes", lambda _: num_bytes)
+    _, largest, _ = gpu_checks(CARD)
+    assert (largest.state, largest.found.partition(" (")[0]) == (state, fitting)
+    assert bool(largest.advice) == (state == "slow")
