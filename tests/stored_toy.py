@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from completion_engine.loading.toy_model import TARGET, WEIGHTS, write_toy_model
+from completion_engine.compile_kernels import TARGET, WEIGHTS, write_toy_model
 from completion_engine.models.gguf_layout import LAYOUT
 from completion_engine.target_model.model_files import open_weights
 

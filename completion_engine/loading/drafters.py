@@ -116,8 +116,11 @@ def _on_device(folder: Path, target: LanguageModel) -> Drafter:
     decoder = as_graphed(target.decoder)
     if decoder is None:
         return load_distilled(folder, target)
-    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceDrafter  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.drafting.network import DeviceNetwork  # noqa: PLC0415 - as above
+    from completion_engine.gpu.drafting.beam_search import (  # noqa: PLC0415 - needs triton
+        BeamSearch,
+        DeviceDrafter,
+        DeviceNetwork,
+    )
 
     files = DrafterFiles.read(folder)
     network = DeviceNetwork(files, target, decoder, NUM_BEAMS)

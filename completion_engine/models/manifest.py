@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.models.gguf_layout import LAYOUT, read_layout
-from completion_engine.models.partial import sha256_of
+from completion_engine.models.sources import sha256_of
 from completion_engine.runtime import parse_json
 
 MANIFEST = "manifest.json"

@@ -29,8 +29,7 @@ from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, 
 from completion_engine.models.gguf_preparation import Source, prepare
 from completion_engine.models.job import Monitor
 from completion_engine.models.manifest import find_damage, is_current, remove_if_damaged
-from completion_engine.models.partial import sha256_of
-from completion_engine.models.sources import deliver
+from completion_engine.models.sources import deliver, sha256_of
 from completion_engine.models.storage import (
     Storage,
     default_root,

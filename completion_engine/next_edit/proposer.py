@@ -15,10 +15,9 @@ from dataclasses import replace
 from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
-from completion_engine.next_edit.log_odds import Branches, BranchScorer
+from completion_engine.next_edit.log_odds import Branches, BranchScorer, PlacePrompts, lines_left_out
 from completion_engine.next_edit.occurrences import state_of_old_name
 from completion_engine.next_edit.parsing import DocumentParser
-from completion_engine.next_edit.places import PlacePrompts, lines_left_out
 from completion_engine.next_edit.refusals import Refusals
 from completion_engine.next_edit.substitutions import exchanged_names
 from completion_engine.prompting.tokenizer import Tokenizer

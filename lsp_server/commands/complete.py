@@ -10,8 +10,16 @@ import typer
 
 from completion_engine.request import Completion, CompletionRequest, Progress
 from completion_engine.runtime import seldom_collected
-from lsp_server.commands.local_engine import load_engine, reported_settings, with_target
-from lsp_server.commands.source_file import language_id, parse_cursor, read_source, repository_of, split_at
+from lsp_server.commands.local_engine import (
+    language_id,
+    load_engine,
+    parse_cursor,
+    read_source,
+    reported_settings,
+    repository_of,
+    split_at,
+    with_target,
+)
 from lsp_server.commands.terminal import new_app, progress_bar, write, write_json
 from lsp_server.workspace.settings import Settings
 from ngram_cache.saved_index import nearest_saved

@@ -13,7 +13,7 @@ from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation
 from completion_engine.errors import UserError
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.source_file import language_id
+from lsp_server.commands.local_engine import language_id
 from lsp_server.workspace.prefetch import CHARS_OF_TOKEN
 from ngram_cache.repository import Repository
 

@@ -23,12 +23,17 @@ from completion_engine.choice.choice import (
 )
 from completion_engine.config import AUTO
 from lsp_server.commands import machine_checks as machine
-from lsp_server.commands.local_engine import choose_target, load_engine, settings_for, with_target
+from lsp_server.commands.local_engine import (
+    choose_target,
+    load_engine,
+    repository_of,
+    settings_for,
+    with_target,
+)
 from lsp_server.commands.machine_checks import CHECK_STATES, Check, guarded, rated
-from lsp_server.commands.source_file import repository_of
 from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write_json
 from lsp_server.sharing.host_connection import running_hosts
-from lsp_server.workspace.settings_file import user_file
+from lsp_server.workspace.settings_reading import user_file
 
 if TYPE_CHECKING:
     from completion_engine.engine import CompletionEngine

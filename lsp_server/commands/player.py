@@ -17,7 +17,7 @@ from typing import Any, Literal
 from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.commands.source_file import language_id
+from lsp_server.commands.local_engine import language_id
 from lsp_server.protocol.framing import ResponseError
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog

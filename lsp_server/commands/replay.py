@@ -14,10 +14,9 @@ import typer
 from completion_engine.config import AUTO
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
-from lsp_server.commands.local_engine import named_target, reported_settings
+from lsp_server.commands.local_engine import named_target, read_source, reported_settings, repository_of
 from lsp_server.commands.player import Answer, Player, Watch, running_server, wait_until_ready, watch_nothing
 from lsp_server.commands.replay_report import summary
-from lsp_server.commands.source_file import read_source, repository_of
 from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of

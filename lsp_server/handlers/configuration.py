@@ -13,11 +13,10 @@ from pygls.exceptions import JsonRpcException
 
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import AnyResult, on_own_thread
-from lsp_server.workspace import settings_file
+from lsp_server.workspace import settings_reading
 from lsp_server.workspace.locations import READING_S
 from lsp_server.workspace.open_files import Reading, find_folder
-from lsp_server.workspace.settings_file import FoundSettings
-from lsp_server.workspace.settings_reading import UNREADABLE
+from lsp_server.workspace.settings_reading import UNREADABLE, FoundSettings
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ async def read_folders(server: SlipstreamServer, folders: Iterable[Path]) -> Non
 
 
 def _user_file(server: SlipstreamServer) -> Reading:
-    return server.readings.begin(settings_file.user_file(), lambda path: _read_user_file(server, path))
+    return server.readings.begin(settings_reading.user_file(), lambda path: _read_user_file(server, path))
 
 
 def _begun(server: SlipstreamServer, folders: Iterable[Path]) -> set[Reading]:
@@ -108,7 +107,7 @@ async def _until_read(server: SlipstreamServer, read: Callable[[Path], AnyResult
 
 
 async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
-    values, problems = await _until_read(server, settings_file.read_user_file, path)
+    values, problems = await _until_read(server, settings_reading.read_user_file, path)
     problems = (*problems, *server.session.configuration.set_layer("config.toml", values))
     server.tell(problems, types.MessageType.Warning)
 
@@ -116,7 +115,7 @@ async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
 async def read_missing_rules(server: SlipstreamServer, saved: Path | None) -> None:
     """Read again the user's rules that could not be read so far, and their file when it is `saved`."""
     configuration = server.session.configuration
-    reads_file = configuration.lacks_rules("config.toml") or saved == settings_file.user_file()
+    reads_file = configuration.lacks_rules("config.toml") or saved == settings_reading.user_file()
     asks_editor = configuration.lacks_rules("the editor's settings") and can_pull(server)
     if reads_file:
         await _in_time(server, {_user_file(server)})
@@ -135,11 +134,11 @@ async def _read(server: SlipstreamServer, folder: Path) -> None:
     session.folders.around[folder] = tuple(around)
     for place, (values, unreadable) in {**around, folder: own}.items():
         problems = (*unreadable, *session.configuration.set_repository(place, values))
-        server.messages.show_of_file(place / settings_file.REPOSITORY_FILE, problems)
+        server.messages.show_of_file(place / settings_reading.REPOSITORY_FILE, problems)
     if leads_elsewhere:
         server.open_files.relocate()
 
 
 def _read_folder(folder: Path) -> tuple[FoundSettings, tuple[Path, dict[Path, FoundSettings]]]:
     """Return the values of a folder's own settings file and its problems, and what is found around it."""
-    return settings_file.read_repository_file(folder), find_folder(folder)
+    return settings_reading.read_repository_file(folder), find_folder(folder)

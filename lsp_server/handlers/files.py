@@ -17,7 +17,7 @@ from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_worker import MAX_PATHS
 from lsp_server.workspace.locations import MAX_FOLDERS, path_of
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 from ngram_cache.repository import RepositoryOptions
 
 # Paths that are handled before others get their turn.

@@ -22,7 +22,7 @@ from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sa
 from lsp_server.history.blocks import Block
 from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.history.parent_files import FilesOnDisk
-from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 
 TYPING = "Typing the commit"
 _MAX_FOLDER_WAIT_S = 60.0

@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 from completion_engine.errors import DataError, UserError
 from lsp_server.commands.local_engine import indexed
 from lsp_server.history import git_process
-from lsp_server.workspace.settings_file import REPOSITORY_FILE
+from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 from ngram_cache.git_places import work_tree
 from ngram_cache.repository import KnownLayers, Repository
 

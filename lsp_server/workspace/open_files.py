@@ -20,7 +20,7 @@ from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.locations import DocumentLocation, FileIdentity
 from lsp_server.workspace.notebooks import cell_lines
 from lsp_server.workspace.session import Session
-from lsp_server.workspace.settings_file import (
+from lsp_server.workspace.settings_reading import (
     REPOSITORY_FILE,
     FoundSettings,
     read_repository_file,

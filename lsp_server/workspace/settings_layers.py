@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lsp_server.workspace.settings import Settings, all_settings
-from lsp_server.workspace.settings_file import REPOSITORY_FILE
 from lsp_server.workspace.settings_reading import (
+    REPOSITORY_FILE,
     UNREADABLE,
     Merged,
     Reader,

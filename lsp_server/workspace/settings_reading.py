@@ -1,19 +1,24 @@
-"""Reads settings: merges the values of one source over others, with a sentence for each bad value."""
+"""Reads settings: files in bounded time and memory, and values merged over others, with all bad ones named."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
+import platformdirs
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_table import rows
+from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 
 # Groups under the same section that belong to the editors' extensions.
 EDITORGROUPS = frozenset({"trace", "server", "editor"})
@@ -30,6 +35,11 @@ _RULES["index"] = {"index.enabled", "index.exclude"}
 _MAX_NAMED = 3
 _MAX_KEY_CHARS = 40
 _MAX_PROBLEMS = 5
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+REPOSITORY_FILE = ".slipstream.toml"
+MAX_FILE_BYTES = 64 << 10
+# The parser's time grows with the square of a dotted key's parts: 32,000 take 30 seconds, 200 half a second.
+MAX_DOTS_IN_LINE = 200
 
 
 class Unreadable:
@@ -54,9 +64,6 @@ class Merged:
     def is_whole(self) -> bool:
         """Whether all rules could be read."""
         return not self.unread
-
-
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 def merge(base: Settings, values: object, source: str) -> Merged:
@@ -218,3 +225,56 @@ def excess(values: object) -> str:
             return f"they hold more than {MAX_VALUES:,} values or {MAX_CHARS:,} characters"
         pending += [(each, depth + 1) for each in inner]
     return ""
+
+
+class FoundSettings(NamedTuple):
+    """The values of a settings file, none if it is missing, and the problem of one that cannot be read."""
+
+    values: dict[str, Any] | Unreadable
+    problems: tuple[str, ...] = ()
+
+
+def user_file() -> Path:
+    """Return the path of the user's own settings file."""
+    return platformdirs.user_config_path("slipstream", appauthor=False) / "config.toml"
+
+
+def read_repository_file(folder: Path) -> FoundSettings:
+    """Read a folder's own file. A link is not followed, because its target is not in the repository."""
+    return _read(folder, REPOSITORY_FILE)
+
+
+def read_user_file(path: Path) -> FoundSettings:
+    """Read the user's own file, which may be a link."""
+    target = Path(os.path.realpath(path))  # pathlib's own raises for a link to itself
+    if os.path.lexists(path) and not os.path.lexists(target):
+        return unreadable(path, "it is a link without a target")
+    return _read(target.parent, target.name)
+
+
+def _read(folder: Path, name: str) -> FoundSettings:
+    try:
+        data = ConfinedFolder(folder).read(name, MAX_FILE_BYTES)
+        text = data.decode("utf-8-sig")
+        _check_dots(text)
+        return FoundSettings(tomllib.loads(text))
+    except (FileNotFoundError, NotADirectoryError):
+        return FoundSettings({})
+    except NoPlainFileError as error:
+        return unreadable(folder / name, f"it is {error}")
+    except TooLargeError:
+        return unreadable(folder / name, f"it is larger than {MAX_FILE_BYTES >> 10} kB")
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        return unreadable(folder / name, str(error)[:200] or type(error).__name__)
+
+
+def unreadable(path: Path, reason: str) -> FoundSettings:
+    """Return what is found of a file that cannot be read."""
+    return FoundSettings(UNREADABLE, (f"Slipstream could not read {path}: {reason}.",))
+
+
+def _check_dots(text: str) -> None:
+    """Raise ValueError for a line that may contain a key with too many parts."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MAX_DOTS_IN_LINE:
+            raise ValueError(f"line {number} has more than {MAX_DOTS_IN_LINE} dots")

@@ -24,9 +24,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
+from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace.index_types import TokenSource

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
-from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.request import CompletionRequest
 from tests.prices import make_rows_free
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from completion_engine.loading.toy_model import WEIGHTS
+from completion_engine.compile_kernels import WEIGHTS
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.listener import open_listener
 from tests.windows import Window, window_at_host

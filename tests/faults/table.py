@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion_engine.loading.toy_model import TARGET, write_toy_model
+from completion_engine.compile_kernels import TARGET, write_toy_model
 from lsp_server.sharing import relay
 from tests.faults import causes
 from tests.faults.causes import Bench, Cause, asks, harms_the_model, nothing, removes, sends, signals, spoils

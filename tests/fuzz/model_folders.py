@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from completion_engine.compile_kernels import TARGET, write_toy_model
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.toy_model import TARGET, write_toy_model
 from tests.fuzz.places import own_folder
 from tests.stored_toy import write_stored_toy
 

@@ -10,9 +10,8 @@ import random
 from typing import Any
 
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.settings_file import REPOSITORY_FILE, read_repository_file
 from lsp_server.workspace.settings_layers import narrow
-from lsp_server.workspace.settings_reading import merge
+from lsp_server.workspace.settings_reading import REPOSITORY_FILE, merge, read_repository_file
 from tests.fuzz.places import own_folder
 
 _KEYS = (

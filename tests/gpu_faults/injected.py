@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.gpu import launch, launch_draft, machine
+from completion_engine.gpu import launch, launch_step, machine
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.drafting import beam_search, device_loop
 from completion_engine.gpu.machine import Flaw, Gpu
@@ -286,7 +286,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "drafter's join raises",
-        fails(launch_draft, "run_join_inputs", LIBCUDA),
+        fails(launch_step, "run_join_inputs", LIBCUDA),
         "GPU kernels",
         "trained drafter is not used",
         drafts=True,

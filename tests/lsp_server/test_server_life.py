@@ -18,7 +18,7 @@ import pytest
 from lsp_server.handlers import configuration
 from lsp_server.protocol import adapter, notifications
 from lsp_server.protocol.server import SlipstreamServer
-from lsp_server.workspace import settings_file
+from lsp_server.workspace import settings_reading
 from tests.windows import Window, Windows, insertion, windows_on
 
 URI = "file:///somewhere/a.py"
@@ -85,7 +85,7 @@ async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and
 ) -> None:
     reached, may_go_on = threading.Event(), threading.Event()
     slow = "read_user_file" if step == "user file" else "read_repository_file"
-    read_file = getattr(settings_file, slow)
+    read_file = getattr(settings_reading, slow)
 
     def read_slowly(path: Path) -> object:
         if "file" in step:
@@ -93,7 +93,7 @@ async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and
             assert may_go_on.wait(60)
         return read_file(path)
 
-    monkeypatch.setattr(settings_file, slow, read_slowly)
+    monkeypatch.setattr(settings_reading, slow, read_slowly)
     threads = Threads()
     wanted = {"pull": "workspace/configuration", "registration": "client/registerCapability"}.get(step)
     async with windows_on() as windows:
@@ -124,9 +124,9 @@ async def test_a_folder_whose_disk_does_not_answer_keeps_nobody_waiting(
 ) -> None:
     hanging, well = tmp_path / "hanging", tmp_path / "well"
     may_answer = threading.Event()
-    read_file = settings_file.read_repository_file
+    read_file = settings_reading.read_repository_file
 
-    def read(folder: Path) -> settings_file.FoundSettings:
+    def read(folder: Path) -> settings_reading.FoundSettings:
         assert folder != hanging or may_answer.wait(60)
         return read_file(folder)
 
@@ -137,7 +137,7 @@ async def test_a_folder_whose_disk_does_not_answer_keeps_nobody_waiting(
                 found = await window.suggest((folder / "a.py").as_uri(), 0, 5)
         return found
 
-    monkeypatch.setattr(settings_file, "read_repository_file", read)
+    monkeypatch.setattr(settings_reading, "read_repository_file", read)
     async with windows_on() as windows:
         window = await windows.open()
         await window.initialize(hanging)

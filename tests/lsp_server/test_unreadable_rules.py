@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lsp_server.handlers import configuration
-from lsp_server.workspace import leave_rules, open_files, settings_file
+from lsp_server.workspace import leave_rules, open_files, settings_reading
 from lsp_server.workspace.open_files import MAX_CONFIGURED
-from lsp_server.workspace.settings_file import MAX_FILE_BYTES, REPOSITORY_FILE
+from lsp_server.workspace.settings_reading import MAX_FILE_BYTES, REPOSITORY_FILE
 from tests.remote_server import RemoteServer
 from tests.windows import CAPABILITIES, Window, load_beside_servers, windows_on
 
@@ -53,7 +53,7 @@ if sys.platform == "win32":
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(settings_file, "user_file", lambda: tmp_path / "config.toml")
+    monkeypatch.setattr(settings_reading, "user_file", lambda: tmp_path / "config.toml")
     for module in (leave_rules, open_files):
         monkeypatch.setattr(module, "VALID_S", 0.0)
     for name in ("open.py", PRIVATE):

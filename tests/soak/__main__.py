@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
+from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from tests.hosts import Hosts, own_hosts
 from tests.soak.host_state import HostState, settled
 from tests.soak.windows import one_window, open_window, type_together

@@ -19,7 +19,7 @@ from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.gpu import launch, launch_best, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.drafting.beam_search import BeamSearch
-from completion_engine.gpu.launch_draft import Found
+from completion_engine.gpu.launch_step import Found
 from completion_engine.gpu.passes import PassShape, Runner, Work, header_of, runner_for, send
 from completion_engine.target_model.kv_cache import KVCache
 

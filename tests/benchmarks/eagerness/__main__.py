@@ -11,7 +11,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from lsp_server.commands.source_file import repository_of
+from lsp_server.commands.local_engine import repository_of
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.workspace.settings import Settings
 from tests.benchmarks.command_line import Json, Target, run

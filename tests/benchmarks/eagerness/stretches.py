@@ -17,8 +17,8 @@ from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, Forecast
 from lsp_server.commands.cursor_samples import context_of
+from lsp_server.commands.local_engine import language_id
 from lsp_server.commands.replay import ReplayOptions, planned
-from lsp_server.commands.source_file import language_id
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts

@@ -49,9 +49,8 @@ def random_drafter(target: LanguageModel, num_heads: int) -> DrafterFiles:
 
 def measure_steps(target: LanguageModel, decoder: GraphedDecoder, cache: KVCache) -> Mapping[str, float]:
     """Milliseconds of each part of a step after the cache, and of a step as the engine takes it."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch
+    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
     from completion_engine.gpu.drafting.device_loop import DeviceLoop
-    from completion_engine.gpu.drafting.network import DeviceNetwork
 
     files = random_drafter(target, decoder.heads.num_heads)
     search = BeamSearch(DeviceNetwork(files, target, decoder, NUM_BEAMS), files.temperatures)

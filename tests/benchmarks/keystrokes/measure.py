@@ -13,10 +13,10 @@ from typing import Any
 
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
+from lsp_server.commands.local_engine import read_source
 from lsp_server.commands.machine_checks import processor
 from lsp_server.commands.player import Player, running_server, wait_until_ready
 from lsp_server.commands.replay import START_SHARE
-from lsp_server.commands.source_file import read_source
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
 from tests.benchmarks.keystrokes import in_neovim

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from completion_engine.compile_kernels import TARGET, write_toy_model
 from completion_engine.cpu import linear
 from completion_engine.cpu.attention import attend
 from completion_engine.cpu.int8_decoder import Int8Decoder
@@ -29,7 +30,6 @@ from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
 from completion_engine.cpu.linear import quantise_rows
-from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables
 from completion_engine.target_model.model_files import open_weights

@@ -87,7 +87,7 @@ def test_a_pick_is_the_pick_of_every_narrower_choice_that_holds_it(row: Tensor, 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="interpreted: see tests/completion_engine/gpu")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_on_the_device_keeps_the_order(seed: int) -> None:
-    from completion_engine.gpu.launch_draft import Found, run_find_best
+    from completion_engine.gpu.launch_step import Found, run_find_best
 
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 3, (2, 90), generator=generator).float()

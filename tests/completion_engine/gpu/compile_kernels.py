@@ -25,8 +25,7 @@ from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.kernels import attention, draft, product, rows, step
 from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, ProductCut
 from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
-from completion_engine.gpu.launch_draft import FIND_OPTIONS
-from completion_engine.gpu.launch_step import BUILD_OPTIONS, LOOK_BLOCK
+from completion_engine.gpu.launch_step import BUILD_OPTIONS, FIND_OPTIONS, LOOK_BLOCK
 from completion_engine.gpu.weights import BYTES, PLAIN, Tiles
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}

@@ -33,9 +33,8 @@ TREE = [-1, 0, 0, 2, 2, 4]
 @pytest.fixture(scope="module")
 def loop(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
     """Steps on the device that draft from a search and from text."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch
+    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
     from completion_engine.gpu.drafting.device_loop import DeviceLoop
-    from completion_engine.gpu.drafting.network import DeviceNetwork
 
     network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
     return DeviceLoop(decoder, BeamSearch(network, random_drafter.temperatures), target.vocab_size)

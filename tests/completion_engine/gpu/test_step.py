@@ -124,7 +124,7 @@ class Case:
 def case(request: pytest.FixtureRequest, device: torch.device) -> Case:
     """Random text of few tokens, with spans before it; a search of some depth, sometimes none."""
     from completion_engine.gpu import launch_step
-    from completion_engine.gpu.launch_draft import Found
+    from completion_engine.gpu.launch_step import Found
 
     generator = torch.Generator().manual_seed(request.param)
     num_tokens = 5 + request.param % 3

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.loading import findings_file
-from completion_engine.loading.findings_file import findings_path, read_findings, store_findings
+from completion_engine.loading import model
+from completion_engine.loading.model import findings_path, read_findings, store_findings
 from completion_engine.target_model.passes import Findings
 
 FOUND = Findings(
@@ -99,6 +99,6 @@ def test_other_weights_capacities_code_processors_and_threads_have_findings_of_t
         ("thread_counts", lambda: [64]),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(findings_file, name, value)
+            patch.setattr(model, name, value)
             paths.add(findings_path(packed, 2048))
     assert len(paths) == 6

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.linear import can_quantise
@@ -16,7 +17,6 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import DataError, MachineError, SlipstreamError
 from completion_engine.loading import drafters, stored_files
 from completion_engine.loading.stored_files import check_drafter, damaged_files, load_or_repair
-from completion_engine.loading.toy_model import DRAFTER, TARGET, write_toy_model
 from completion_engine.target_model.model_files import weight_files
 
 needs_bytes = pytest.mark.skipif(

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from completion_engine import compile_kernels
+from completion_engine.compile_kernels import TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import kernel_cache, stored_kernels
@@ -23,7 +24,6 @@ from completion_engine.cpu.linear import can_quantise
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Gpu
 from completion_engine.loading import warmup
-from completion_engine.loading.toy_model import TARGET, write_toy_model
 from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models.job import WorkerProgram
 from completion_engine.request import CancelledError

@@ -11,15 +11,15 @@ from completion_engine.next_edit import proposer as proposer_module
 from completion_engine.next_edit.candidates import Candidate
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
-from completion_engine.next_edit.occurrences import OldName
-from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
-from completion_engine.next_edit.places import (
+from completion_engine.next_edit.log_odds import (
     NUM_LINES_AFTER,
     NUM_LINES_BEFORE,
     PlacePrompts,
     lines_left_out,
     text_around,
 )
+from completion_engine.next_edit.occurrences import OldName
+from completion_engine.next_edit.parsing import DocumentParser, adds_errors, edited, with_lines_around
 from completion_engine.next_edit.proposer import MAX_SCORED, EditProposer
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.commands.source_file import parse_cursor, split_at
+from lsp_server.commands.local_engine import parse_cursor, split_at
 
 RunCli = Callable[..., Any]
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.settings_file import (
+from lsp_server.workspace.settings_layers import narrow
+from lsp_server.workspace.settings_reading import (
     MAX_DOTS_IN_LINE,
     MAX_FILE_BYTES,
     REPOSITORY_FILE,
+    UNREADABLE,
     FoundSettings,
     read_repository_file,
     read_user_file,
 )
-from lsp_server.workspace.settings_layers import narrow
-from lsp_server.workspace.settings_reading import UNREADABLE
 from tests.growth import ratio
 
 Read = Callable[[Path], FoundSettings]

@@ -33,8 +33,7 @@ NUM_ALONE = 26
 @pytest.fixture(scope="module")
 def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
     """That of the random drafter."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch
-    from completion_engine.gpu.drafting.network import DeviceNetwork
+    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
 
     network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
     return BeamSearch(network, random_drafter.temperatures)
