@@ -1,7 +1,7 @@
 """The Llama family on a CUDA device: our kernels over static buffers, one graph for each shape of pass.
 
 As `target_model.decoder.Decoder` says, but a tree needs no branches: attention reads each row's
-ancestors through a table, and the pass's rows lie in the one cache (`gpu.branches.InPlaceBranches`).
+ancestors through a table, and the pass's rows lie in the one cache (`target_model.decoder.InPlaceBranches`).
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class GraphedDecoder(FamilyDecoder):
     def _layer(self, model: FamilyModel, index: int) -> DeviceLayer:
         """A layer on the device.
 
-        Its products have no biases except those of the heads: see `loading.why_not_model`.
+        Its products have no biases except those of the heads: see `memory.why_not_model`.
         """
         parts = model.layer(index, reads_products=False).to(self._device)
 

@@ -20,7 +20,7 @@ BEST_OPTIONS = EXACT | {"num_warps": 8}
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best `num_best` of the first `num_tokens` logits of each row; `record` as in `kernels.best`.
+    """The best `num_best` of the first `num_tokens` logits of each row; `record` as in `kernels.rows`.
 
     The others are work space: the best of each block.
     """

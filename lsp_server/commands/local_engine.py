@@ -1,4 +1,4 @@
-"""The inputs of a command without a server: a source file, a cursor in it, the folder's settings, an engine."""
+"""The inputs of a command without a server: a source file, a cursor in it, the settings, and an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads settings: files in bounded time and memory, and values merged over others, with all bad ones named."""
+"""Reads settings: files in bounded time and memory, values merged over others, with each bad one reported."""
 
 from __future__ import annotations
 
