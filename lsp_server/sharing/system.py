@@ -1,4 +1,4 @@
-"""Differences between systems: users, limits, locks, detached processes, and the log of relay and host."""
+"""Differences between systems: users, limits, locks on files, and processes that outlive others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
-
-
-import contextlib
-import logging
-from contextvars import ContextVar
-
-import platformdirs
 
 if sys.platform == "win32":
     import msvcrt
@@ -76,15 +69,6 @@ else:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
-NAME = "host.log"
-LINE = "%(asctime)s %(levelname)s %(name)s%(window)s: %(message)s"
-# A starting host renames a longer log; a running host begins a new one at the second size.
-MAX_KEPT_BYTES = 1_000_000
-MAX_BYTES = 8_000_000
-# The number of the window that is being served; 0 if none is.
-WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
-
-
 def protect_files() -> None:
     """Let no other user write what this process and its children create, and no crash write their memory."""
     os.umask(os.umask(0) | 0o022)
@@ -123,33 +107,3 @@ def uid_of_peer(connection: socket.socket) -> int | None:
         _, uid = struct.unpack_from("2I", connection.getsockopt(level, local_peercred, 76))
         return int(uid)
     return None
-
-
-def log_path() -> Path:
-    """Return the path of the log of this user's hosts."""
-    return platformdirs.user_log_path("slipstream", appauthor=False) / NAME
-
-
-def open_log() -> int:
-    """Open the log for appending. If that fails, returns the null device, so that the host still starts."""
-    try:
-        path = log_path()
-        make_private_folder(path.parent)
-        if path.exists() and path.stat().st_size > MAX_KEPT_BYTES:
-            with contextlib.suppress(PermissionError):  # Windows does not move what another host still writes
-                path.replace(path.with_suffix(".old.log"))
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError:
-        return subprocess.DEVNULL
-
-
-class HostLog(logging.StreamHandler[Any]):
-    """Writes to standard error, which is the log's file, and names the window."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler.emit`."""
-        number = WINDOW_NUMBER.get()
-        record.window = f" [{number}]" if number else ""
-        if os.fstat(2).st_size > MAX_BYTES:
-            os.ftruncate(2, 0)
-        super().emit(record)
