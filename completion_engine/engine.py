@@ -19,7 +19,7 @@ from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.drafters import build_drafters
-from completion_engine.loading.gpu_target import TargetWish
+from completion_engine.loading.gpu_target import LoadOptions
 from completion_engine.loading.model import ladder_for
 from completion_engine.loading.rungs import Ladder, forget_frames
 from completion_engine.loading.stored_files import load_or_repair
@@ -117,8 +117,8 @@ class CompletionEngine:
         tokenizer = tokenizer or load_tokenizer(folder)
         tell("Loading the model", 1, 2)
         text = tokenizer.encode(_COMPARED_TEXT)
-        wish = TargetWish(folder, num_slots=config.num_slots, text=text)
-        ladder = ladder_for(wish, config.device, config.dtype)
+        options = LoadOptions(folder, num_slots=config.num_slots, text=text)
+        ladder = ladder_for(options, config.device, config.dtype)
 
         def build(target: LanguageModel) -> CompletionEngine:
             drafters = build_drafters(config, target, tokenizer, report, should_stop, ladder.note)

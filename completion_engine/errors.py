@@ -56,7 +56,7 @@ class MachineError(SlipstreamError):
 
 
 class RemoteError(MachineError):
-    """A team's servers cannot answer now; `kind` says why, `retry_s` when they wish to be asked again.
+    """A team's servers cannot answer now; `kind` says why, `retry_s` how soon to try again.
 
     No new process would help.
     """

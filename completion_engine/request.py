@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the program's help must not load numpy
 
 Progress = Callable[[str, int, int], None]  # the present step, and how far it is: `done`, `total`
 ShouldStop = Callable[[], bool]  # whether the caller no longer wants the result
-MemoryWish = Literal["auto", "on", "off"]
+MemorySetting = Literal["auto", "on", "off"]
 Surroundings = Literal["code", "comment", "string"]
 
 STAGES = ("queue", "prompt", "prefill", "draft", "verify", "postprocess", "total")
@@ -141,7 +141,7 @@ class CompletionRequest:
     is_repeated: bool = False
     id: str = ""
     shadow: float = 0.0
-    repository_memory: MemoryWish = "auto"
+    repository_memory: MemorySetting = "auto"
     eagerness: float = 1.0
     suppressed_in: frozenset[Surroundings] = frozenset()
     may_leave: bool = False

@@ -30,7 +30,7 @@ def _yield_processor() -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexHooks:
-    """Callbacks of the caller: progress in files, a wish to stop, permission to save, a pause after each
+    """Callbacks of the caller: progress in files, a request to stop, permission to save, a pause after each
     batch.
     """
 

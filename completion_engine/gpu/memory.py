@@ -214,11 +214,7 @@ def why_not_model(config: Config) -> str:
         return f"models of the kind {config.get('model_type')!r} have no kernels"
     if config.get("attention_bias") or config.get("mlp_bias"):
         return "the model has biases that the kernels do not add"
-    head_size = _head_size(config)
+    head_size = int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
     if head_size < 16 or head_size & (head_size - 1):
         return f"heads of {head_size} numbers do not fill matrix instructions"
     return ""
-
-
-def _head_size(config: Config) -> int:
-    return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])

@@ -33,7 +33,7 @@ _NUM_COMPARED = 48  # tokens of the text whose logits are compared
 
 
 @dataclass(frozen=True, slots=True)
-class TargetWish:
+class LoadOptions:
     """A target to load: `num_slots` caches with `capacity` positions each (0 for as many as fit).
 
     The logits of `text`, token ids, are compared with float32 torch before a GPU is used.
@@ -45,13 +45,13 @@ class TargetWish:
     text: Sequence[int] = ()
 
 
-def load_on_gpu(rung: Rung, wish: TargetWish) -> LanguageModel:
+def load_on_gpu(rung: Rung, options: LoadOptions) -> LanguageModel:
     """Load the target on a GPU rung. Raises RungError, or any error of the libraries."""
     try:
-        with reading(wish.folder):
-            config = read_family_config(wish.folder)
+        with reading(options.folder):
+            config = read_family_config(options.folder)
         load = _on_kernels if rung.name == "GPU kernels" else _on_torch
-        return load(rung, wish, config)
+        return load(rung, options, config)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise RungError("GPU memory ran out while the model was loaded.") from error
     except UserError as error:
@@ -65,36 +65,36 @@ def load_on_gpu(rung: Rung, wish: TargetWish) -> LanguageModel:
         raise RungError(str(flaw)) from error
 
 
-def _on_kernels(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
+def _on_kernels(rung: Rung, options: LoadOptions, config: Config) -> LanguageModel:
     if why_not := why_not_model(config):
         raise RungError(f"{why_not}.")
-    precision, plan = rung.precision, _fitting(rung, wish)
+    precision, plan = rung.precision, _fitting(rung, options)
     keep_compiled_kernels()
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
     from completion_engine.gpu.selftest import check_kernels, check_launch  # noqa: PLC0415 - as above
 
     check_launch(rung.device, precision.dtype)
-    with reading(wish.folder):
-        family = FamilyModel(config, open_weights(wish.folder, precision.dtype))
-    capacity = _capacity(config, plan, wish)
+    with reading(options.folder):
+        family = FamilyModel(config, open_weights(options.folder, precision.dtype))
+    capacity = _capacity(config, plan, options)
     decoder = GraphedDecoder(family, capacity, rung.device, BITS[precision.kind])
     check_kernels(decoder)
     decoder.rehearse()
     branches = InPlaceBranches(decoder.move)
     target = LanguageModel(decoder, rung.device, precision, capacity, branches, rank=decoder.rank)
-    _check_logits(target, family, wish.text)
+    _check_logits(target, family, options.text)
     return target
 
 
-def _on_torch(rung: Rung, wish: TargetWish, config: Config) -> LanguageModel:
-    plan = _fitting(rung, wish)
-    capacity = _capacity(config, plan, wish)
-    decoder = module_decoder(wish.folder, config, capacity, rung.precision, rung.device)
+def _on_torch(rung: Rung, options: LoadOptions, config: Config) -> LanguageModel:
+    plan = _fitting(rung, options)
+    capacity = _capacity(config, plan, options)
+    decoder = module_decoder(options.folder, config, capacity, rung.precision, rung.device)
     target = LanguageModel(decoder, rung.device, rung.precision, capacity)
     if is_of_family(config):
-        with reading(wish.folder):
-            family = FamilyModel(config, open_weights(wish.folder, rung.precision.dtype))
-        _check_logits(target, family, wish.text)
+        with reading(options.folder):
+            family = FamilyModel(config, open_weights(options.folder, rung.precision.dtype))
+        _check_logits(target, family, options.text)
     return target
 
 
@@ -110,18 +110,19 @@ def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int
         raise RungError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
 
 
-def _fitting(rung: Rung, wish: TargetWish) -> MemoryPlan | None:
+def _fitting(rung: Rung, options: LoadOptions) -> MemoryPlan | None:
     """Return the memory plan with the longest caches that fit; None if the target's size is unknown.
 
     Raises RungError if nothing fits.
     """
-    geometry = read_geometry(wish.folder)
+    geometry = read_geometry(options.folder)
     if geometry is None:
         return None
     num_free = machine.num_free_bytes(rung.device)
     share = max(1, rung.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
-    bits, num_caches = BITS[rung.precision.kind], wish.num_slots + NUM_MORE_CACHES
-    plans = [plan_memory(geometry, bits, capacity, num_caches) for capacity in _capacities(wish)]
+    bits, num_caches = BITS[rung.precision.kind], options.num_slots + NUM_MORE_CACHES
+    capacities = (options.capacity,) if options.capacity else _CAPACITIES
+    plans = [plan_memory(geometry, bits, capacity, num_caches) for capacity in capacities]
     shortages = [plan.shortage(num_free // share) for plan in plans]
     fitting = next((plan for plan, shortage in zip(plans, shortages, strict=True) if not shortage), None)
     if fitting is None:
@@ -129,12 +130,8 @@ def _fitting(rung: Rung, wish: TargetWish) -> MemoryPlan | None:
     return fitting
 
 
-def _capacities(wish: TargetWish) -> Sequence[int]:
-    return (wish.capacity,) if wish.capacity else _CAPACITIES
-
-
-def _capacity(config: Config, plan: MemoryPlan | None, wish: TargetWish) -> int:
-    wanted = plan.capacity if plan else wish.capacity or _CAPACITIES[0]
+def _capacity(config: Config, plan: MemoryPlan | None, options: LoadOptions) -> int:
+    wanted = plan.capacity if plan else options.capacity or _CAPACITIES[0]
     return min(wanted, num_positions(config) or wanted)
 
 

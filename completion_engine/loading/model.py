@@ -30,7 +30,7 @@ from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, mach
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
 from completion_engine.gpu.memory import BITS, Geometry, read_geometry
-from completion_engine.loading.gpu_target import TargetWish, load_on_gpu
+from completion_engine.loading.gpu_target import LoadOptions, load_on_gpu
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading
 from completion_engine.loading.rungs import Ladder, Rung, plan_here
 from completion_engine.runtime import whole_file
@@ -62,26 +62,26 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
     `capacity` 0 takes the default of the device. Raises MachineError if the model does not fit into memory,
     DataError for damaged files, UserError for a `dtype` that is not supported here.
     """
-    return ladder_for(TargetWish(folder, capacity), device, dtype).climb(lambda target: target)
+    return ladder_for(LoadOptions(folder, capacity), device, dtype).climb(lambda target: target)
 
 
-def ladder_for(wish: TargetWish, device: str, dtype: str) -> Ladder[LanguageModel]:
+def ladder_for(options: LoadOptions, device: str, dtype: str) -> Ladder[LanguageModel]:
     """Return the ladder of a target for the settings `device` and `dtype`; loads nothing yet."""
-    return Ladder(plan_here(device, dtype), partial(load_on, wish), partial(least_pass_ms, wish.folder))
+    return Ladder(plan_here(device, dtype), partial(load_on, options), partial(least_pass_ms, options.folder))
 
 
-def load_on(wish: TargetWish, rung: Rung) -> LanguageModel:
+def load_on(options: LoadOptions, rung: Rung) -> LanguageModel:
     """Load a target on one rung; errors as in `load_language_model` on the CPU, any error on a GPU."""
-    return _load_on_cpu(rung, wish) if rung.name == "CPU" else load_on_gpu(rung, wish)
+    return _load_on_cpu(rung, options) if rung.name == "CPU" else load_on_gpu(rung, options)
 
 
-def _load_on_cpu(rung: Rung, wish: TargetWish) -> LanguageModel:
-    folder, precision = wish.folder, rung.precision
+def _load_on_cpu(rung: Rung, options: LoadOptions) -> LanguageModel:
+    folder, precision = options.folder, rung.precision
     take_free_threads()
     try:
         with reading(folder):
             config = read_family_config(folder)
-        capacity = wish.capacity or CAPACITY["cpu"]
+        capacity = options.capacity or CAPACITY["cpu"]
         capacity = min(capacity, num_positions(config) or capacity)
         with reading(folder):
             is_ours = is_of_family(config)

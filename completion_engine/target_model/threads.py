@@ -154,7 +154,8 @@ class ThreadGovernor:
     def chosen(self, now_s: float) -> int:
         """The number for a pass that begins now; `now_s` on a monotonic clock."""
         if now_s - self._last_s > _PAUSE_S:
-            self._look_around()
+            # After a pause: as many threads as there are cores that others left to passes.
+            self._move(_fitting(self._counts, self._free_cores()) - self._at)
         self._last_s = now_s
         return self.num_threads
 
@@ -183,10 +184,6 @@ class ThreadGovernor:
                 self._wait_s = _FIRST_WAIT_S
             elif now_s >= self._try_more_at:
                 self._try_more(now_s)
-
-    def _look_around(self) -> None:
-        """After a pause: as many threads as there are cores that others left to passes."""
-        self._move(_fitting(self._counts, self._free_cores()) - self._at)
 
     def _try_more(self, now_s: float) -> None:
         """Go on with more threads, unless others would take their cores away."""

@@ -47,15 +47,15 @@ def exactness(
     with interruptible(), progress_bar(quiet=json) as report:
         report("Loading libraries", 0, 0)
         from lsp_server.commands.bench_exactness import (  # noqa: PLC0415 - loads torch
-            ExactnessWish,
+            ExactnessOptions,
             measure_exactness,
             show_exactness,
         )
 
         settings, options = _settings(root, target)
-        wish = ExactnessWish(tokens, settings.temperature, settings.repository_memory)
+        given = ExactnessOptions(tokens, settings.temperature, settings.repository_memory)
         engine, index = _loaded(root, settings, options, report)
-        found = measure_exactness(engine, samples, index, wish, report)
+        found = measure_exactness(engine, samples, index, given, report)
     show_exactness(found, json=json)
 
 

@@ -15,19 +15,19 @@ import typer
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import CompletionRequest, MemoryWish, Progress
+from completion_engine.request import CompletionRequest, MemorySetting, Progress
 from lsp_server.commands.cursor_samples import Sample, context_of
 from lsp_server.commands.terminal import show_figures
 from ngram_cache import NgramIndex
 
 
 @dataclass(frozen=True, slots=True)
-class ExactnessWish:
+class ExactnessOptions:
     """How each prompt is continued: tokens, temperature, and the setting repositoryMemory."""
 
     tokens_asked: int
     temperature: float = 0.0
-    memory: MemoryWish = "auto"
+    memory: MemorySetting = "auto"
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ def measure_exactness(
     tree: CompletionEngine,
     samples: Sequence[Sample],
     index: NgramIndex,
-    wish: ExactnessWish,
+    given: ExactnessOptions,
     report: Progress,
 ) -> dict[str, Any]:
     """Compare `tree`, its chains and plain decoding with plain decoding, as one JSON object."""
@@ -89,14 +89,14 @@ def measure_exactness(
         report(f"Comparing, {num_differing} differ", done["tree"].num_prompts, len(samples))
 
     plain = tree.beside(drafters=())
-    found = compare(drafted, plain, samples, wish, index=index, progress=tell)
+    found = compare(drafted, plain, samples, given, index=index, progress=tell)
     facts = tree.describe()
     return {
         **{f"{name}_{key}": value for name, done in found.items() for key, value in done.as_dict().items()},
         "bench": "exactness",
         "is_exact": not any(one.differing or one.num_prompts < len(samples) for one in found.values()),
         "prompts_asked": len(samples),
-        **asdict(wish),
+        **asdict(given),
         **{name: facts[name] for name in ("target", "device", "dtype", "exactness", "pass_ms")},
     }
 
@@ -112,7 +112,7 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
     drafted: Mapping[str, CompletionEngine],
     plain: CompletionEngine,
     samples: Iterable[Sample],
-    wish: ExactnessWish,
+    given: ExactnessOptions,
     *,
     index: NgramIndex | None = None,
     progress: Callable[[Mapping[str, ExactnessReport]], None] = lambda _: None,
@@ -129,13 +129,13 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
     with suppress(KeyboardInterrupt):
         for seed, sample in enumerate(samples):
             where = sample.prefix, sample.suffix, sample.language, sample.document
-            request = CompletionRequest(*where, temperature=wish.temperature, seed=seed, index=index)
-            request = replace(request, deadline_ms=0, repository_memory=wish.memory)
+            request = CompletionRequest(*where, temperature=given.temperature, seed=seed, index=index)
+            request = replace(request, deadline_ms=0, repository_memory=given.memory)
             request = replace(request, context=context_of(first, request, "releases"))
-            off, plain_s = _timed(plain, request, wish.tokens_asked)
+            off, plain_s = _timed(plain, request, given.tokens_asked)
             for name, engine in drafted.items():
                 engine.prepare_context(request, plain)
-                on, drafted_s = _timed(engine, request, wish.tokens_asked)
+                on, drafted_s = _timed(engine, request, given.tokens_asked)
                 reports[name].add(sample, on, off, plain_s / max(1e-9, drafted_s))
             progress(reports)
     return reports

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.auto_target import AutoTarget
@@ -159,13 +160,9 @@ class SharedEngine:
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
             self._next = _Successor(target, self._call, self._look_at_next)
-            load = self._auto_target.load_next(
-                target, self._next.set_tokens, self._in_place(self._next.thread)
-            )
+            in_place = partial(self._with_place, self._next.thread)
+            load = self._auto_target.load_next(target, self._next.set_tokens, in_place)
             self._next.start(load, self._languages)
-
-    def _in_place(self, thread: EngineThread) -> Callable[[Load], Load]:
-        return lambda load: self._with_place(thread, load)
 
     def _look_at_next(self) -> None:
         """Handle a new state of the larger model."""

@@ -9,7 +9,7 @@ from completion_engine.text_window import TextWindow
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import DocumentSnapshot, Edit, LineColumn
 from lsp_server.workspace.leave_rules import hides_secrets
-from lsp_server.workspace.prefetch import ContextWish, cursor_after
+from lsp_server.workspace.prefetch import ContextQuery, cursor_after
 from lsp_server.workspace.settings import Settings
 
 
@@ -65,7 +65,7 @@ def want_context(server: SlipstreamServer, snapshot: DocumentSnapshot, request: 
     if tokens is None or not num_tokens:
         return
     window = TextWindow(*engine["window_chars"])
-    server.contexts.want(ContextWish(request, folder, tokens, num_tokens, window, is_current))
+    server.contexts.want(ContextQuery(request, folder, tokens, num_tokens, window, is_current))
 
 
 def request_for(

@@ -33,7 +33,7 @@ from lsp_server.workspace.growth import GREW, SuggestionGrowth
 from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
-from lsp_server.workspace.prefetch import ContextJobs, ContextWish, PrefetchTimer
+from lsp_server.workspace.prefetch import ContextJobs, ContextQuery, PrefetchTimer
 from lsp_server.workspace.session import Session
 from lsp_server.workspace.usage_by_day import UsageByDay, UsageRecorder, usage_path
 
@@ -261,11 +261,11 @@ class SlipstreamServer(LanguageServer):
         self.follow_edits(uri)
         self.show_status()
 
-    def _on_context(self, wish: ContextWish) -> None:
+    def _on_context(self, query: ContextQuery) -> None:
         """A document's context is another one: an idle engine prepares it, unless the user typed."""
-        if not self.has_ended and wish.is_current():
-            context = self.contexts.of(wish.request)
-            self.scheduler.prefetch(replace(wish.request, context=context, cancellation=Cancellation()))
+        if not self.has_ended and query.is_current():
+            context = self.contexts.of(query.request)
+            self.scheduler.prefetch(replace(query.request, context=context, cancellation=Cancellation()))
 
     def _on_index_report(self, report: FolderReport) -> None:
         if self.has_ended:

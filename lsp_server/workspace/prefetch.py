@@ -90,7 +90,7 @@ class PrefetchTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextWish:
+class ContextQuery:
     """A cursor position that needs context: that of `request`, which names an index, in `folder`.
 
     At most about `num_tokens` tokens are wanted, without the text in `window`, which the target sees anyway.
@@ -108,14 +108,14 @@ class ContextWish:
 class ContextJobs:
     """A thread that chooses contexts, started when it is first needed. Used on the event loop.
 
-    `on_chosen` is called on that thread when a document's context has changed. Only the newest wish is
+    `on_chosen` is called on that thread when a document's context has changed. Only the newest query is
     served. If choosing fails, the document keeps its context.
     """
 
-    def __init__(self, on_chosen: Callable[[ContextWish], None]) -> None:
+    def __init__(self, on_chosen: Callable[[ContextQuery], None]) -> None:
         self._on_chosen = on_chosen
         self._changed = threading.Condition()
-        self._wish: ContextWish | None = None
+        self._query: ContextQuery | None = None
         self._chosen: OrderedDict[str, _Chosen] = OrderedDict()
         self._asked: OrderedDict[str, None] = OrderedDict()
         self._recent: deque[tuple[Path, str]] = deque(maxlen=MAX_RECENT)
@@ -130,17 +130,17 @@ class ContextJobs:
             return None
         return chosen.context
 
-    def want(self, wish: ContextWish) -> None:
+    def want(self, query: ContextQuery) -> None:
         """Choose a context when the cursor has rested at this position; at once for a new document."""
         if self._timer is not None:
             self._timer.cancel()
-        document = wish.request.document
+        document = query.request.document
         delay_s = REST_S if document in self._asked else 0.0
         self._asked[document] = None
         self._asked.move_to_end(document)
         while len(self._asked) > MAX_DOCUMENTS:
             self._asked.popitem(last=False)
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, wish)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin, query)
 
     def forget(self, document: str) -> None:
         """Drop the context of a closed document, and the one that is being chosen."""
@@ -152,69 +152,69 @@ class ContextJobs:
         """Drop all contexts, because folders are indexed by other rules."""
         with self._changed:
             self._asked.clear()
-            self._wish = None
+            self._query = None
             self._chosen.clear()
 
     def stop(self, timeout_s: float = 1.0) -> bool:
         """End the thread; return True if it ended within `timeout_s`. May be called from any thread."""
         with self._changed:
-            self._stopping, self._wish = True, None
+            self._stopping, self._query = True, None
             self._changed.notify()
         return self._thread.join(timeout_s)
 
-    def _begin(self, wish: ContextWish) -> None:
+    def _begin(self, query: ContextQuery) -> None:
         self._timer = None
-        if wish.request.document not in self._asked:
+        if query.request.document not in self._asked:
             return
-        here = wish.folder, wish.request.indexed_as
+        here = query.folder, query.request.indexed_as
         if here in self._recent:
             self._recent.remove(here)
         self._recent.appendleft(here)
         with self._changed:
             if not self._stopping:
-                self._wish = wish
+                self._query = query
                 self._changed.notify()
                 self._thread.start()
 
     def _run(self) -> None:
-        while (wish := self._next()) is not None:
+        while (query := self._next()) is not None:
             try:
-                chosen = self._choose(wish)
+                chosen = self._choose(query)
             except Exception:
-                logger.exception("No context can be chosen for %s", wish.request.indexed_as)
+                logger.exception("No context can be chosen for %s", query.request.indexed_as)
             else:
-                self._take(wish, chosen)
+                self._take(query, chosen)
 
-    def _next(self) -> ContextWish | None:
+    def _next(self) -> ContextQuery | None:
         with self._changed:
-            while self._wish is None and not self._stopping:
+            while self._query is None and not self._stopping:
                 self._changed.wait()
-            wish, self._wish = self._wish, None
-            return wish
+            query, self._query = self._query, None
+            return query
 
-    def _choose(self, wish: ContextWish) -> RepositoryContext:
-        request, tokens = wish.request, wish.tokens
+    def _choose(self, query: ContextQuery) -> RepositoryContext:
+        request, tokens = query.request, query.tokens
         if request.index is None:
             return NOTHING
-        recent = tuple(path for folder, path in tuple(self._recent) if folder == wish.folder)
+        recent = tuple(path for folder, path in tuple(self._recent) if folder == query.folder)
         path, document = request.indexed_as, (request.prefix, request.suffix)
-        location = CursorLocation(path, request.language, *document, wish.window, recent)
-        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, wish.folder.name, path)
-        return choose(location, view, int(wish.num_tokens * CHARS_OF_TOKEN))
+        location = CursorLocation(path, request.language, *document, query.window, recent)
+        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, query.folder.name, path)
+        return choose(location, view, int(query.num_tokens * CHARS_OF_TOKEN))
 
-    def _take(self, wish: ContextWish, chosen: RepositoryContext) -> None:
-        document = wish.request.document
+    def _take(self, query: ContextQuery, chosen: RepositoryContext) -> None:
+        document = query.request.document
         with self._changed:
             if self._stopping or document not in self._asked:
                 return
-            before = self.of(wish.request)
+            before = self.of(query.request)
             if stable(before, chosen) is before:
                 return
-            self._chosen[document] = _Chosen(chosen, wish.request.indexed_as)
+            self._chosen[document] = _Chosen(chosen, query.request.indexed_as)
             self._chosen.move_to_end(document)
             while len(self._chosen) > MAX_DOCUMENTS:
                 self._chosen.popitem(last=False)
-        self._on_chosen(wish)
+        self._on_chosen(query)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from completion_engine.config import AUTO, DEFAULT_DRAFTERS, Drafter
 from completion_engine.cutting.language_names import canonical_language
-from completion_engine.request import MemoryWish
+from completion_engine.request import MemorySetting
 from completion_engine.text_window import Multiline
 from lsp_server.workspace.settings_table import About, Setting, rows
 
@@ -229,7 +229,7 @@ class Settings(BaseModel):
         ),
     ] = True
     repository_memory: Annotated[
-        MemoryWish,
+        MemorySetting,
         About(
             "Whether to bias the model toward what your repository writes in the same context.",
             choices={

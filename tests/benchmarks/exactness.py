@@ -8,8 +8,8 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.request import MemoryWish
-from lsp_server.commands.bench_exactness import ExactnessWish, measure_exactness, show_exactness
+from completion_engine.request import MemorySetting
+from lsp_server.commands.bench_exactness import ExactnessOptions, measure_exactness, show_exactness
 from lsp_server.commands.terminal import interruptible, progress_bar
 from tests.benchmarks import command_line as cli
 from tests.benchmarks.released_sources import released_sources
@@ -26,7 +26,7 @@ def exactness(
     draft_model: cli.DraftModel = "",
     dtype: cli.Dtype = "auto",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
-    memory: Annotated[MemoryWish, typer.Option("--memory", help="The setting repositoryMemory.")] = "auto",
+    memory: Annotated[MemorySetting, typer.Option("--memory", help="The setting repositoryMemory.")] = "auto",
     json: cli.Json = False,
 ) -> None:
     """Count the tokens that differ between drafters on, in trees and in chains, and off.
@@ -36,12 +36,12 @@ def exactness(
     root = sources or released_sources()
     config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
     samples = cli.samples_of(prompts, tasks or [], root)
-    wish = ExactnessWish(tokens, temperature, memory)
+    given = ExactnessOptions(tokens, temperature, memory)
     with interruptible(), progress_bar(quiet=json) as report:
         engine = CompletionEngine.load(config, report)
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)
-        found = measure_exactness(engine, samples, index, wish, report)
+        found = measure_exactness(engine, samples, index, given, report)
     show_exactness(found, json=json)
 
 

@@ -16,7 +16,7 @@ from completion_engine.loading.rungs import choose_precision
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from lsp_server.commands.bench_exactness import ExactnessWish, compare
+from lsp_server.commands.bench_exactness import ExactnessOptions, compare
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
 from tests.benchmarks.gpu.speed import family_decoder
 from tests.benchmarks.samples import from_folder
@@ -51,7 +51,7 @@ def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
     plain, on_host = (engine.beside(**options) for options in ({"drafters": ()}, {"plans_on_host": True}))
     assert engine.describe()["plans"] == "on the device"
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", 20, seed=1)
-    reports = compare({"on the device": engine, "on the host": on_host}, plain, samples, ExactnessWish(64))
+    reports = compare({"on the device": engine, "on the host": on_host}, plain, samples, ExactnessOptions(64))
     assert {name: (report.num_prompts, report.num_differing) for name, report in reports.items()} == {
         "on the device": (20, 0),
         "on the host": (20, 0),

@@ -14,7 +14,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
 from completion_engine.request import Cancellation, CompletionRequest
-from lsp_server.commands.bench_exactness import ExactnessWish, compare
+from lsp_server.commands.bench_exactness import ExactnessOptions, compare
 from tests.benchmarks.samples import from_folder
 from tests.prices import make_rows_free
 
@@ -113,7 +113,7 @@ def test_drafts_change_no_token_of_real_code(
     tree, chain = engine.beside(**window), engine.beside(drafts_trees=False, **window)
     plain = engine.beside(drafters=(), **window)
     samples = from_folder(Path(__file__).parents[2] / "completion_engine", num_prompts, seed=num_prompts)
-    for report in compare({"tree": tree, "chain": chain}, plain, samples, ExactnessWish(32)).values():
+    for report in compare({"tree": tree, "chain": chain}, plain, samples, ExactnessOptions(32)).values():
         assert report.num_prompts == num_prompts
         assert report.num_differing == 0
         assert report.num_tokens > report.num_forwards

@@ -126,11 +126,11 @@ def written_by(engine: CompletionEngine) -> tuple[int, ...]:
 def written_on(rung: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
     """The target's plain text on a rung of that type, without any fault: the answer, and tokens."""
     with machine_with_gpu():
-        wish = gpu_target.TargetWish(folder)
+        options = gpu_target.LoadOptions(folder)
         for gpu in (GPU, machine.Gpu("T4", (7, 5), 1, device=torch.device("cpu")), None):
             for found in plan_rungs("auto", "auto", gpu).rungs:
                 if (found.name, found.precision.name) == (rung, dtype):
-                    target = model.load_on(wish, found)
+                    target = model.load_on(options, found)
                     config = EngineConfig(str(folder), (), prefix_chars=60, suffix_chars=20, context_tokens=0)
                     engine = CompletionEngine(config, target, engine_module.load_tokenizer(folder))
                     return engine.complete(REQUEST).text, written_by(engine)

@@ -17,7 +17,7 @@ from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.leave_rules import LeaveRules, Question
 from lsp_server.workspace.locations import FileIdentity, locate
-from lsp_server.workspace.prefetch import ContextWish
+from lsp_server.workspace.prefetch import ContextQuery
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
 from tests.windows import Window, insertion, load_beside_servers, load_scripted, windows_on
@@ -162,8 +162,8 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set once a document's context has changed; later servers set it too."""
     event, tell = asyncio.Event(), SlipstreamServer._on_context
 
-    def on_context(server: SlipstreamServer, wish: ContextWish) -> None:
-        tell(server, wish)
+    def on_context(server: SlipstreamServer, query: ContextQuery) -> None:
+        tell(server, query)
         event.set()
 
     monkeypatch.setattr(SlipstreamServer, "_on_context", on_context)

@@ -20,7 +20,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.request import Completion, CompletionRequest, MemoryWish, RepositoryContext
+from completion_engine.request import Completion, CompletionRequest, MemorySetting, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.commands.cursor_samples import Sample, context_of
 from lsp_server.workspace.settings import Settings
@@ -45,7 +45,7 @@ class Way:
     eagerness: float = 1.0
 
     @property
-    def memory(self) -> MemoryWish:
+    def memory(self) -> MemorySetting:
         """Whether the repository's memory is mixed in."""
         return "off" if "memory" in self.left_out else "on" if self.has_all else "auto"
 

@@ -21,7 +21,7 @@ from completion_engine.errors import UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.bench import app
-from lsp_server.commands.bench_exactness import ExactnessReport, ExactnessWish, compare
+from lsp_server.commands.bench_exactness import ExactnessOptions, ExactnessReport, compare
 from lsp_server.commands.bench_speed import measure_speed
 from lsp_server.commands.cursor_samples import repository_samples
 from lsp_server.commands.terminal import interruptible
@@ -37,7 +37,7 @@ def engine_of(folder: Path, **options: object) -> CompletionEngine:
 
 def test_the_same_target_with_and_without_drafts_does_not_differ(tiny_model_dir: Path) -> None:
     drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
-    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(12))["tree"]
+    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessOptions(12))["tree"]
     assert (report.num_prompts, report.num_differing) == (3, 0)
     assert report.num_tokens >= 3
 
@@ -58,7 +58,7 @@ def test_another_target_is_seen_to_differ(
 ) -> None:
     other = write_tiny(tmp_path / "other", seed=7)
     drafted, plain = engine_of(tiny_model_dir), engine_of(other, drafters=())
-    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(12))["tree"]
+    report = compare({"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessOptions(12))["tree"]
     assert report.num_differing == 3
     assert len(report.differing) == 3
 
@@ -71,7 +71,11 @@ def test_a_comparison_that_is_ended_tells_what_it_has(tiny_model_dir: Path) -> N
     drafted, plain = engine_of(tiny_model_dir), engine_of(tiny_model_dir, drafters=())
     with interruptible():
         reports = compare(
-            {"tree": drafted}, plain, repository_samples(SOURCES, 3), ExactnessWish(4), progress=end_after_two
+            {"tree": drafted},
+            plain,
+            repository_samples(SOURCES, 3),
+            ExactnessOptions(4),
+            progress=end_after_two,
         )
     assert (reports["tree"].num_prompts, reports["tree"].num_differing) == (2, 0)
 
@@ -79,7 +83,7 @@ def test_a_comparison_that_is_ended_tells_what_it_has(tiny_model_dir: Path) -> N
 def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
     plain = engine_of(tiny_model_dir, drafters=())
     with pytest.raises(ValueError, match="with itself"):
-        compare({"plain": plain}, plain, [], ExactnessWish(12))
+        compare({"plain": plain}, plain, [], ExactnessOptions(12))
 
 
 def test_the_help_names_every_measurement() -> None:

@@ -16,7 +16,7 @@ from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.workspace import prefetch
 from lsp_server.workspace.index_types import TokenSource
-from lsp_server.workspace.prefetch import ContextJobs, ContextWish
+from lsp_server.workspace.prefetch import ContextJobs, ContextQuery
 from ngram_cache import NgramIndex
 
 SHELF = "def put_on_shelf(book: str, place: int) -> bool:\n    return place > 0\n"
@@ -33,13 +33,13 @@ TOKENS = TokenSource("bytes", encode_many, bytes)
 
 
 class Place:
-    """Jobs over a small index, and the wishes that were answered."""
+    """Jobs over a small index, and the queries that were answered."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.answered: asyncio.Queue[ContextWish] = asyncio.Queue()
+        self.answered: asyncio.Queue[ContextQuery] = asyncio.Queue()
         self.jobs = ContextJobs(
-            lambda wish: loop.call_soon_threadsafe(self.answered.put_nowait, wish)  # type: ignore[arg-type, func-returns-value]
+            lambda query: loop.call_soon_threadsafe(self.answered.put_nowait, query)  # type: ignore[arg-type, func-returns-value]
         )
         self.index = NgramIndex([("shelf.py", np.frombuffer(SHELF.encode(), np.uint8))])
 
@@ -50,7 +50,7 @@ class Place:
 
     def want(self, request: CompletionRequest) -> None:
         self.jobs.want(
-            ContextWish(request, Path("/library"), TOKENS, 256, TextWindow(2400, 800), lambda: True)
+            ContextQuery(request, Path("/library"), TOKENS, 256, TextWindow(2400, 800), lambda: True)
         )
 
     async def next(self) -> str:
