@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lsp_server.workspace.settings_file import user_file
 
 from completion_engine.models.storage import default_root
 from lsp_server.sharing.address import find_address, folders
 from lsp_server.sharing.log import log_path
+from lsp_server.workspace.settings_reading import user_file
 from lsp_server.workspace.usage_by_day import usage_path
 from ngram_cache.snapshot import index_directory
 from tests.own_folders import VARIABLE

@@ -24,7 +24,7 @@ from completion_engine.models.job import Monitor
 from completion_engine.models.hub import Revisions
 from completion_engine.models.storage import Storage, default_root
 from lsp_server.sharing.log import log_path
-from lsp_server.workspace.settings_file import user_file
+from lsp_server.workspace.settings_reading import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys
 import torch
