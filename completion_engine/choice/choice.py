@@ -112,7 +112,7 @@ class Choice:
     beside: str = ""
 
     @property
-    def next_said(self) -> str:
+    def next_summary(self) -> str:
         """The cost and the obstacles of the next model up; empty if there is none."""
         if self.next_up is None:
             return ""
@@ -124,7 +124,7 @@ class Choice:
         return {
             "target": self.target,
             "reason": self.reason,
-            "next": self.next_said,
+            "next": self.next_summary,
             "next_target": price.target if price else "",
         }
 

@@ -168,14 +168,14 @@ class Collection:
         self._folder = folder
         self.plan = plan
         facts = folder / _FACTS
-        told = json.dumps(asdict(plan))
-        if facts.is_file() and facts.read_text(encoding="utf-8") != told:
+        plan_text = json.dumps(asdict(plan))
+        if facts.is_file() and facts.read_text(encoding="utf-8") != plan_text:
             raise UserError(
                 f"{folder} was made with other code, another target or other settings.",
                 advice="Choose another --out, or delete that folder.",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        facts.write_text(told, encoding="utf-8")
+        facts.write_text(plan_text, encoding="utf-8")
 
     def collect(
         self,

@@ -185,9 +185,9 @@ class Trainer:
         if not path.is_file():
             return False
         with safe_open(path, framework="pt") as file:
-            told = file.metadata()
+            metadata_of_file = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-        if json.loads(told["plan"]) != asdict(self.plan):
+        if json.loads(metadata_of_file["plan"]) != asdict(self.plan):
             raise UserError(
                 f"Training in {self._folder} started with other settings.",
                 advice=f"Use the same settings, or delete {path}.",
@@ -201,5 +201,5 @@ class Trainer:
         for optimizer, state in zip(self._optimizers, kept, strict=True):
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": state, "param_groups": groups})
-        self.num_done = int(told["num_done"])
+        self.num_done = int(metadata_of_file["num_done"])
         return True

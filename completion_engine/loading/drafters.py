@@ -108,7 +108,7 @@ def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warnin
         raise
     except Exception as error:  # errors of GPU kernels and libraries have no common base class
         logger.warning("The trained drafter fails on the GPU", exc_info=True)
-        note(f"The trained drafter is not used: {_said(error)}.")
+        note(f"The trained drafter is not used: {_reason(error)}.")
         return None
 
 
@@ -138,7 +138,7 @@ def device_decoder_of(
         return _device_loop(drafters, target, num_tokens, note)
     except Exception as error:  # as above
         logger.warning("Steps on the GPU fail", exc_info=True)
-        note(f"The host plans the drafts: {_said(error)}.")
+        note(f"The host plans the drafts: {_reason(error)}.")
         return None
 
 
@@ -168,5 +168,5 @@ def _is_on_gpu(target: LanguageModel) -> bool:
     return target.device.type != "cpu" or as_graphed(target.decoder) is not None
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {first_line(str(error)) or 'it failed'}".rstrip(".")

@@ -189,5 +189,5 @@ def read_layout(folder: Path) -> GgufLayout | None:
 
 def _tensor(entry: Mapping[str, Any]) -> TensorLayout:
     shape = tuple(int(size) for size in entry["shape"])
-    told = str(entry["kind"]), shape, int(entry["offset"]), int(entry["num_interleaved"])
-    return TensorLayout(*told, str(entry.get("checksum", "")))
+    fields = str(entry["kind"]), shape, int(entry["offset"]), int(entry["num_interleaved"])
+    return TensorLayout(*fields, str(entry.get("checksum", "")))

@@ -95,8 +95,8 @@ def weight_names(folder: Path) -> list[str]:
     index = folder / INDEX
     if not index.is_file():
         return [WEIGHTS]
-    told = parse_json(index.read_text(encoding="utf-8"))
-    file_of = told.get("weight_map") if isinstance(told, dict) else None
+    parsed = parse_json(index.read_text(encoding="utf-8"))
+    file_of = parsed.get("weight_map") if isinstance(parsed, dict) else None
     names = list(file_of.values()) if isinstance(file_of, dict) else []
     if not names or not all(map(_is_plain, names)):
         raise ValueError(f"{INDEX} names no files beside it")

@@ -48,9 +48,9 @@ def complete(
     with progress_bar(quiet=as_json) as report, seldom_collected():
         completion = _completion(file, sides, settings, report)
     if as_json:
-        said = {name: getattr(completion, name) for name in ("text", "num_replaced", "rule")}
+        values = {name: getattr(completion, name) for name in ("text", "num_replaced", "rule")}
         pieces = [{"text": p.text, "source": p.source, "evidence": p.evidence} for p in completion.segments]
-        write_json({**said, "pieces": pieces, "stats": completion.stats.as_dict()})
+        write_json({**values, "pieces": pieces, "stats": completion.stats.as_dict()})
     elif completion.text:
         write(completion.text + "\n")
     else:

@@ -100,7 +100,7 @@ def _settings_checks(root: Path, report: Progress) -> Iterator[Check]:
 
 def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> Iterator[Check]:
     """The processes that serve editor windows together, and what each holds."""
-    said = "no process runs"
+    state = "no process runs"
     for host in hosts:
         engines = [
             f"{'auto: ' if engine['setting'] == AUTO != engine['target'] else ''}{engine['target']}"
@@ -109,10 +109,10 @@ def _sharing_checks(hosts: Iterable[dict[str, Any]]) -> Iterator[Check]:
         ]
         num_windows, gigabytes = host["num_windows"], host["num_memory_bytes"] / 1e9
         windows = "1 window" if num_windows == 1 else f"{num_windows} windows"
-        said = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {', '.join(engines) or 'no engine'}"
-        yield Check("shared by windows", "ok", said)
-    if said == "no process runs":
-        yield Check("shared by windows", "ok", said)
+        state = f"process {host['pid']}: {windows}, {gigabytes:.1f} GB, {', '.join(engines) or 'no engine'}"
+        yield Check("shared by windows", "ok", state)
+    if state == "no process runs":
+        yield Check("shared by windows", "ok", state)
 
 
 def _model_checks(settings: Settings, root: Path, report: Progress) -> Iterator[Check]:
@@ -142,7 +142,7 @@ def _target_checks(settings: Settings, loaded: str) -> Iterator[Check]:
     meanwhile = "" if choice.target == choice.start else f"; {choice.start} until an editor has moved to it"
     yield Check("target", "ok", f"auto: {choice.reason}{meanwhile}")
     if choice.next_up:
-        yield Check("next larger target", "ok", choice.next_said)
+        yield Check("next larger target", "ok", choice.next_summary)
 
 
 def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator[Check]:
@@ -249,9 +249,9 @@ def _answer_check(completer: RemoteCompleter, patience_ms: float) -> Check:
             took_ms = (time.perf_counter() - begin) * 1e3
     except SlipstreamError as error:
         return Check("their answers", "missing", error.message, error.advice)
-    is_told = any(probability < 1 for probability in answer.forecast.probabilities)
-    told = "return probabilities" if is_told else "return no probabilities, so eagerness has no effect"
-    found = f"take {took_ms:.0f} ms for a few tokens, and {told}"
+    is_scored = any(probability < 1 for probability in answer.forecast.probabilities)
+    scores = "return probabilities" if is_scored else "return no probabilities, so eagerness has no effect"
+    found = f"take {took_ms:.0f} ms for a few tokens, and {scores}"
     if took_ms <= patience_ms:
         return Check("their answers", "ok", found)
     advice = (

@@ -122,8 +122,8 @@ class AutoTarget:
     def _load(self, target: str, on_tokens: OnTokens) -> Load:
         """Return a load of a model, with the smaller one that answers until it is warm at a position."""
 
-        def of(model: str, hears: OnTokens) -> Load:
-            return self._load_for(self._settings.model_copy(update={"target": model}), hears)
+        def of(model: str, receive_tokens: OnTokens) -> Load:
+            return self._load_for(self._settings.model_copy(update={"target": model}), receive_tokens)
 
         load, beside = of(target, on_tokens), self.choice.beside if self.choice else ""
         return small_first(of(beside, lambda _tokens: None), load) if beside not in {"", target} else load
@@ -152,14 +152,14 @@ class AutoTarget:
 
     def _refuse(self, target: str, error: BaseException) -> None:
         logger.warning("%s cannot be the target now", target, exc_info=error)
-        self._refused[target] = _said(error)
+        self._refused[target] = _reason(error)
 
 
 def _cannot(target: str, running: str, error: BaseException) -> Notice:
-    return Notice(f"{target} cannot be loaded, so {running} stays in use: {_said(error)}", is_problem=True)
+    return Notice(f"{target} cannot be loaded, so {running} stays in use: {_reason(error)}", is_problem=True)
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the message of an error; the log has the traceback of a bug."""
     return str(error) if isinstance(error, SlipstreamError) else f"the engine failed: {error!r}"
 

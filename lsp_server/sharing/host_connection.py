@@ -95,8 +95,8 @@ def _read(path: Path) -> tuple[int, bytes]:
     """Read port and secret from a file. Raises FileNotFoundError, and ConnectionError for invalid content."""
     try:
         with path.open("rb") as file:
-            told = json.loads(file.read(_MAX_FILE_BYTES))
-        port, secret = int(told["port"]), bytes.fromhex(told["secret"])
+            stored = json.loads(file.read(_MAX_FILE_BYTES))
+        port, secret = int(stored["port"]), bytes.fromhex(stored["secret"])
     except (ValueError, KeyError, TypeError) as error:
         raise ConnectionRefusedError(f"{path} names no port") from error
     if not 0 < port < 1 << 16:

@@ -197,10 +197,10 @@ def _listen_on_port(path: Path) -> socket.socket:
     try:
         listener.bind((LOOPBACK, 0))
         listener.listen(BACKLOG)
-        told = {"port": listener.getsockname()[1], "secret": _own_secret().hex()}
+        stored = {"port": listener.getsockname()[1], "secret": _own_secret().hex()}
         number = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "w", encoding="ascii") as file:
-            json.dump(told, file)
+            json.dump(stored, file)
         unfinished.replace(path)
     except OSError:
         listener.close()

@@ -202,7 +202,7 @@ def test_the_largest_model_that_the_machine_carries_is_chosen(case: Case) -> Non
     choice = chosen(case)
     next_up = choice.next_up.target if choice.next_up else ""
     assert (choice.target, choice.start, next_up) == (case.target, case.start, case.next_up)
-    assert case.why in f"{choice.reason}. {choice.next_said}"
+    assert case.why in f"{choice.reason}. {choice.next_summary}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -211,8 +211,8 @@ def test_a_next_one_up_always_says_its_price_and_what_stands_in_its_way(case: Ca
     assert choice.target in choice.reason
     if choice.next_up is not None:
         assert choice.next_up.obstacles
-        assert choice.next_said.startswith(f"{choice.next_up.target} needs ")
-        assert choice.next_up.obstacles[0] in choice.next_said
+        assert choice.next_summary.startswith(f"{choice.next_up.target} needs ")
+        assert choice.next_up.obstacles[0] in choice.next_summary
 
 
 def test_a_drafter_lowers_the_price() -> None:

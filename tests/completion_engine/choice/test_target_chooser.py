@@ -55,7 +55,7 @@ def test_a_card_of_six_gigabytes_holds_the_larger_model_in_bytes(
     here.record({"target": SMALL, "device": "cuda", "dtype": name, "pass_ms": {"8": 2.0}})
     choice = here.choose(EngineConfig(dtype=dtype))
     assert choice.target == wanted
-    assert wanted == LARGE or "of memory is free" in choice.next_said
+    assert wanted == LARGE or "of memory is free" in choice.next_summary
 
 
 def test_passes_of_a_model_that_is_not_catalogued_are_not_kept(here: TargetChooser) -> None:
@@ -67,7 +67,7 @@ def test_a_draft_model_is_for_a_target_that_is_named(here: TargetChooser) -> Non
     here.record({"target": SMALL, **QUICK})
     choice = here.choose(EngineConfig(device="cpu", dtype="float32", draft_model="smollm2-135m"))
     assert choice.target == SMALL
-    assert "draftModel" in choice.next_said
+    assert "draftModel" in choice.next_summary
 
 
 def test_a_container_has_what_its_limit_leaves(tmp_path: Path) -> None:
