@@ -11,11 +11,9 @@ from dataclasses import replace
 
 from completion_engine.decoding.ending import Limits
 from completion_engine.decoding.reuse import Continuation
-from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
@@ -36,8 +34,8 @@ class Queries:
     ) -> RemoteWriting:
         """Return the writing after `prompt` and the `known` tokens; its first step sends the query."""
 
-        def ask(remaining: Remaining, wait: Wait) -> TokenStream:
-            return self._servers.complete(self._question(request, remaining), self._model, wait)
+        def ask(remaining: Remaining) -> TokenStream:
+            return self._servers.complete(self._question(request, remaining), self._model)
 
         return RemoteWriting(
             ask,
@@ -61,8 +59,7 @@ class Queries:
                 temperature = request.temperature or _OTHERS_TEMPERATURE
                 other = replace(request, temperature=temperature, seed=request.seed + seed)
                 others.append(self.writing(other, prompt, limits, Continuation()))
-                with contextlib.suppress(RemoteError):
-                    others[-1].begin()
+                others[-1].begin()
             yield others
         finally:
             for writing in others:

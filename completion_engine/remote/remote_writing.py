@@ -15,7 +15,8 @@ from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
-from completion_engine.remote.socket_transport import Wait, silent
+from completion_engine.remote.answer import Wait
+from completion_engine.remote.connections import silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
 from completion_engine.request import Cancellation, CompletionStats
 
@@ -35,7 +36,7 @@ class Remaining:
     healed: bytes
 
 
-Ask = Callable[[Remaining, Wait], TokenStream]
+Ask = Callable[[Remaining], TokenStream]
 
 
 class RemoteWriting:
@@ -105,10 +106,10 @@ class RemoteWriting:
         return self._stream is not None
 
     def begin(self) -> None:
-        """Send the query without waiting for the answer. Raises RemoteError, CancelledError."""
+        """Send the query without waiting for the answer."""
         if self._stream is None and not self.has_ended:
             self._num_asked = len(self.path)
-            self._stream = self._ask(self._remaining(), Wait(self._limits.patience_at, self.cancellation))
+            self._stream = self._ask(self._remaining())
 
     def step(self, within_ms: float = float("inf")) -> None:
         """Read the next tokens, and wait for them if need be. Raises RemoteError, CancelledError."""

@@ -14,9 +14,8 @@ from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
+from completion_engine.remote.answer import Answer, Wait, rubbish, truncated
 from completion_engine.remote.event_stream import EventParser, EventStreamError
-from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.stream import Stream
 
 _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})
@@ -50,18 +49,13 @@ class Chunk:
 class TokenStream:
     """One answer of at most `max_tokens` tokens; the server had `num_cached` prompt tokens in its cache."""
 
-    def __init__(self, stream: Stream, authority: str, max_tokens: int) -> None:
-        self._stream, self._authority = stream, authority
+    def __init__(self, answer: Answer, authority: str, max_tokens: int) -> None:
+        self._answer, self._authority = answer, authority
         self._num_left = max_tokens
         self._parser = EventParser()
         self._chunks: list[Chunk] = []
         self.has_ended = False
         self.num_cached = 0
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the answer has begun to arrive."""
-        return self._stream.has_answered
 
     def read(self, wait: Wait) -> Chunk | None:
         """Return the next tokens; None when time is up or it `has_ended`. Raises RemoteError."""
@@ -70,7 +64,7 @@ class TokenStream:
         while not self._chunks:
             if self.has_ended:
                 return None
-            data = self._stream.read(wait)
+            data = self._answer.read(wait)
             if data is None:
                 return None
             if not data:
@@ -82,16 +76,19 @@ class TokenStream:
 
     def close(self) -> None:
         """Stop the server, unless it has stopped."""
-        self._stream.close()
+        if self.has_ended:
+            self._answer.finish()
+        else:
+            self._answer.close()
 
     def _check_head(self, wait: Wait) -> bool:
         """Return whether the answer's head has arrived, and check it."""
-        status = self._stream.wait_for_status(wait)
+        status = self._answer.wait_for_status(wait)
         if not status:
             return False
         if status != 200:
-            raise fault_of(self._stream, self._authority, wait)
-        if not self._stream.headers.get("content-type", "").startswith("text/event-stream"):
+            raise fault_of(self._answer, self._authority, wait)
+        if not self._answer.headers.get("content-type", "").startswith("text/event-stream"):
             raise self._rubbish("it is not a stream of events")
         return True
 
@@ -110,10 +107,7 @@ class TokenStream:
         if fields is None:
             raise self._rubbish("an event is not a JSON object")
         if "error" in fields:
-            raise RemoteError(
-                "truncated",
-                f"{self._authority} stopped in the middle of an answer: {_said(fields['error'])}.",
-            )
+            raise truncated(self._authority, _said(fields["error"]))
         self._take_usage(fields.get("usage"))
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
@@ -186,30 +180,13 @@ def _value(logprob: object) -> float | None:
     return math.exp(max(logprob, _LEAST_LOGPROB))
 
 
-def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:
-    """Return a whole answer. Raises RemoteError if it is too long, breaks off, or takes too long."""
-    body = bytearray()
-    while data := stream.read(wait):
-        body += data
-        if len(body) > max_bytes:
-            stream.reset()
-            raise rubbish(authority, "it does not end")
-        if wait.is_over:  # many small parts may have arrived already
-            break
-    if data != b"":
-        stream.reset()
-        raise RemoteError("silent", f"{authority} does not answer.")
-    return bytes(body)
-
-
-def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
+def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
     """Return the error for an answer other than 200."""
-    status = stream.status
+    status = answer.status
     try:
-        body = whole_body(stream, authority, wait, _MAX_REASON_BYTES)
+        body = answer.whole(wait, _MAX_REASON_BYTES)
     except RemoteError:
         body = b""
-    stream.reset()
     if status in _REFUSALS:
         what, advice = _REFUSALS[status]
         return RemoteError("refused", f"{authority} {what} ({status}).", advice=advice)
@@ -218,7 +195,7 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
             "busy",
             f"{authority} has no room for more requests (429).",
             advice="Slipstream asks it again in a moment.",
-            retry_s=_retry_s(stream.headers.get("retry-after", "")),
+            retry_s=_retry_s(answer.headers.get("retry-after", "")),
         )
     if 400 <= status < 599:
         who = "refuses the request" if status < 500 else "is not ready"
@@ -229,24 +206,6 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
             advice="Meanwhile, Slipstream uses the model of this machine. Ask the servers' administrator.",
         )
     return rubbish(authority, f"its status is {status}")
-
-
-def truncated(authority: str) -> RemoteError:
-    """Return the error for an answer that ended without `[DONE]`."""
-    return RemoteError(
-        "truncated",
-        f"{authority} stopped in the middle of an answer.",
-        advice="Slipstream requests the rest.",
-    )
-
-
-def rubbish(authority: str, what: str) -> RemoteError:
-    """Return the error for data that is not an answer."""
-    return RemoteError(
-        "rubbish",
-        f"{authority} sent an answer that is not valid: {what}.",
-        advice="Check that remote.url names a vLLM server or its proxy.",
-    )
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.answer import Wait
 from completion_engine.remote.vllm_client import VllmClient
 
 # Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.

@@ -19,7 +19,6 @@ from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.remote_writing import Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
@@ -97,7 +96,7 @@ class Editor:
         """The window is closed."""
         self._servers.close()
 
-    def _answer(self, remaining: Remaining, wait: Wait) -> TokenStream:
+    def _answer(self, remaining: Remaining) -> TokenStream:
         self.num_asked += 1
         question = CompletionQuery(
             remaining.path,
@@ -105,7 +104,7 @@ class Editor:
             salt=self._names.salt,
             session=self._names.session(str(self._number)),
         )
-        return self._servers.complete(question, MODEL, wait)
+        return self._servers.complete(question, MODEL)
 
     def type(self, is_over: Callable[[], bool], pause: Callable[[float], object]) -> Seen:
         """Send a request after each word, pausing now and then, until it is over."""

@@ -1,7 +1,7 @@
 """Tokens a second that a team's servers write, for one stream and for several beside each other.
 
-All streams share one connection, as a window's do. Each has a session of its own, so they spread over the
-replicas. One that breaks off is gone on with as the completer does; one that cannot is lost, and counted.
+Each stream has a connection and a session of its own, so they spread over the replicas. One that
+breaks off is gone on with as the completer does; one that cannot is lost, and counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.remote_writing import Ask, Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
@@ -117,9 +116,9 @@ def paces(
 
 
 def _asking(servers: VllmClient, model: str, salt: str, session: str) -> Ask:
-    def ask(remaining: Remaining, wait: Wait) -> TokenStream:
+    def ask(remaining: Remaining) -> TokenStream:
         question = CompletionQuery(remaining.path, remaining.num_tokens, salt=salt, session=session)
-        return servers.complete(question, model, wait)
+        return servers.complete(question, model)
 
     return ask
 
