@@ -148,29 +148,32 @@ class Answer:
 
     def _run(self, request: Request) -> None:
         """Send the request and receive the answer, on a thread of its own."""
+        fault: RemoteError | None = None
         try:
             connection = self._connections.take(lambda: self._is_closed)
-        except RemoteError as fault:
-            self._end(fault)
-            return
-        if connection is None:
-            return
-        if not self._use(connection.sock):
-            self._connections.give(connection)
-            return
-        fault, may_be_kept = None, False
-        try:
-            may_be_kept = self._receive(connection, request)
+            if connection is not None:
+                self._use(connection, request)
         except RemoteError as error:
             fault = error
         except (OSError, HTTPException, ValueError) as error:
             fault = _fault_of(self._authority, error)
-        self._use(None)
-        if may_be_kept:
-            self._connections.give(connection)
-        else:
-            connection.close()
-        self._end(fault)
+        with self._changed:
+            self._fault, self.has_ended = fault, fault is None
+            self._changed.notify_all()
+
+    def _use(self, connection: HTTPConnection, request: Request) -> None:
+        """Exchange request and answer on a connection, which is kept if it can be used again."""
+        is_kept = True
+        try:
+            if self._hold(connection.sock):
+                is_kept = False
+                is_kept = self._receive(connection, request)
+        finally:
+            self._hold(None)
+            if is_kept:
+                self._connections.give(connection)
+            else:
+                connection.close()
 
     def _receive(self, connection: HTTPConnection, request: Request) -> bool:
         """Return whether the connection can be used again."""
@@ -198,16 +201,11 @@ class Answer:
         if self._num_bytes > MAX_BODY_BYTES:
             raise rubbish(self._authority, "it does not end")
 
-    def _use(self, opened: socket.socket | None) -> bool:
-        """Note the socket that `close` hangs up; return False if it has been called."""
+    def _hold(self, opened: socket.socket | None) -> bool:
+        """Note the socket that `close` hangs up; return False if it has been called already."""
         with self._changed:
             self._socket = None if self._is_closed else opened
             return not self._is_closed
-
-    def _end(self, fault: RemoteError | None) -> None:
-        with self._changed:
-            self._fault, self.has_ended = fault, fault is None
-            self._changed.notify_all()
 
 
 def _hang_up(opened: socket.socket) -> None:
