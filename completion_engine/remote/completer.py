@@ -31,10 +31,8 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.answer import Wait
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
-from completion_engine.remote.queries import Queries
-from completion_engine.remote.remote_writing import RemoteWriting
-from completion_engine.remote.tokenizer_proof import Served, prove
-from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.remote_writing import Queries, RemoteWriting
+from completion_engine.remote.vllm_client import Served, VllmClient, prove
 from completion_engine.request import (
     Cancellation,
     Completion,

@@ -15,8 +15,8 @@ from typing import Any
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
 from completion_engine.remote.answer import Answer, Wait, rubbish, truncated
-from completion_engine.remote.event_stream import EventParser, EventStreamError
 
+MAX_EVENT_BYTES = 256 << 10
 _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})
 _MAX_REASON_BYTES = 64 << 10
@@ -44,6 +44,30 @@ class Chunk:
     tokens: tuple[int, ...]
     finish_reason: str = ""
     probabilities: tuple[TokenProbability, ...] = ()
+
+
+class EventStreamError(ValueError):
+    """The bytes are not a stream of events."""
+
+
+class EventParser:
+    """Server-sent events from bytes, which may be cut anywhere: the values of the `data:` lines of each."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the events that these bytes complete. Raises EventStreamError."""
+        # A return can only be a part of a line's end: JSON has no other ones.
+        *events, self._rest = (self._rest + data.replace(b"\r", b"")).split(b"\n\n")
+        if max(map(len, [*events, self._rest])) > MAX_EVENT_BYTES:
+            raise EventStreamError("an event has no end")
+        values = ([line[5:] for line in event.split(b"\n") if line.startswith(b"data:")] for event in events)
+        return [
+            b"\n".join(line.removeprefix(b" ") for line in lines).decode("utf-8", errors="replace")
+            for lines in values
+            if lines
+        ]
 
 
 class TokenStream:

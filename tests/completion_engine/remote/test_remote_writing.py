@@ -15,7 +15,7 @@ from completion_engine.probability import NOT_SCORED
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.remote_writing import Remaining, RemoteWriting
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery
@@ -31,7 +31,7 @@ class Texts:
     def __init__(
         self, servers: VllmClient, tokenizer: Tokenizer, tokens: Sequence[int], finish_reason: str
     ) -> None:
-        self.asked: list[Remaining] = []
+        self.asked: list[CompletionQuery] = []
         self.may_end = threading.Event()
         self._servers = servers
         self._tokenizer, self._tokens, self._finish_reason = tokenizer, tokens, finish_reason
@@ -39,6 +39,7 @@ class Texts:
     def behind(self, prompt: tuple[int, ...], known: Sequence[int] = ()) -> RemoteWriting:
         return RemoteWriting(
             self._ask,
+            CompletionQuery((), 0),
             "localhost:1",
             Prompt(prompt, b""),
             Written(self._tokenizer, b""),
@@ -54,9 +55,9 @@ class Texts:
         assert self.may_end.wait(PATIENCE_S)
         answering.done()
 
-    def _ask(self, remaining: Remaining) -> TokenStream:
-        self.asked.append(remaining)
-        return self._servers.complete(CompletionQuery(remaining.path, remaining.num_tokens), "tiny")
+    def _ask(self, query: CompletionQuery) -> TokenStream:
+        self.asked.append(query)
+        return self._servers.complete(query, "tiny")
 
 
 @pytest.fixture
@@ -87,4 +88,4 @@ def test_whether_more_follows_is_known_to_who_goes_on_with_a_stream(
     second.step()
     assert second.has_ended == has_ended
     second.begin()
-    assert [asked.path for asked in texts.asked] == [PROMPT, (*PROMPT, *tokens)][: 1 + (not has_ended)]
+    assert [asked.prompt for asked in texts.asked] == [PROMPT, (*PROMPT, *tokens)][: 1 + (not has_ended)]
