@@ -78,6 +78,7 @@ class TokenStream:
         self._num_left = max_tokens
         self._parser = EventParser()
         self._chunks: list[Chunk] = []
+        self._fault: RemoteError | None = None  # after these chunks
         self.has_ended = False
         self.num_cached = 0
 
@@ -86,6 +87,8 @@ class TokenStream:
         if not self._check_head(wait):
             return None
         while not self._chunks:
+            if self._fault is not None:
+                raise self._fault
             if self.has_ended:
                 return None
             data = self._answer.read(wait)
@@ -94,7 +97,7 @@ class TokenStream:
             if not data:
                 raise truncated(self._authority)
             self._take(data)
-            if not self._chunks and wait.is_over:
+            if not (self._chunks or self._fault) and wait.is_over:
                 return None  # data without tokens may arrive without end
         return self._chunks.pop(0)
 
@@ -118,14 +121,15 @@ class TokenStream:
 
     def _take(self, data: bytes) -> None:
         try:
-            events = self._parser.feed(data)
+            for event in self._parser.feed(data):
+                if event == _DONE:
+                    self.has_ended = True
+                    return
+                self._take_chunk(_parsed(event))
         except EventStreamError as error:
-            raise self._rubbish(str(error)) from error
-        for event in events:
-            if event == _DONE:
-                self.has_ended = True
-                return
-            self._take_chunk(_parsed(event))
+            self._fault = self._rubbish(str(error))
+        except RemoteError as fault:
+            self._fault = fault
 
     def _take_chunk(self, fields: dict[str, Any] | None) -> None:
         if fields is None:
