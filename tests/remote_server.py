@@ -266,6 +266,7 @@ class RemoteServer:
         with contextlib.suppress(OSError):
             while True:
                 accepted, _ = self._listener.accept()
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as vLLM's server does
                 threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:

@@ -209,7 +209,7 @@ class Answer:
 
 
 def _hang_up(opened: socket.socket) -> None:
-    """End the other thread's wait for data, and tell the server; that thread closes the socket."""
+    """End the other thread's wait for data and the server's connection; that thread closes the socket."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(opened, socket.SHUT_RDWR)  # not TLS's own, which the other thread uses
 

@@ -40,7 +40,7 @@ Ask = Callable[[CompletionQuery], TokenStream]
 class RemoteWriting:
     """Tokens that servers write after a prompt; satisfies `Writing`.
 
-    `query` says how, and `known` holds the tokens that they wrote there before. The first new one is waited
+    `query` has the sampling, and `known` the tokens that they wrote there before. The first new one is waited
     for until patience ends; then RemoteError is raised.
     """
 
