@@ -26,7 +26,7 @@ PROMPT = (1, 2)
 
 
 class Texts:
-    """Texts after prompts, by a server that sends `tokens` and the reason of its stop, and ends when it `may_end`."""
+    """Texts after prompts, by a server that sends `tokens` and why it stops, and ends when it `may_end`."""
 
     def __init__(
         self, servers: VllmClient, tokenizer: Tokenizer, tokens: Sequence[int], finish_reason: str
