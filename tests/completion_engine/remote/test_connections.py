@@ -154,6 +154,14 @@ def test_an_answer_without_a_promise_to_keep_its_connection_takes_it_along(
     assert first.connection is not second.connection
 
 
+def test_proxies_of_the_environment_are_not_used(
+    server: RemoteServer, servers: VllmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert servers.models(Wait.seconds(PATIENCE_S)) == {"tiny": 512}
+
+
 def test_a_closed_client_keeps_no_connection(servers: VllmClient, server: RemoteServer) -> None:
     answer = servers.request("GET", "/v1/models", b"", {})
     servers.close()
