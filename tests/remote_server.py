@@ -1,4 +1,4 @@
-"""A server of the remote target for tests: HTTP/2 by h2's server side, vLLM's shapes, faults on demand.
+"""A server of the remote target for tests: HTTP/1.1 as vLLM speaks it, vLLM's shapes, faults on demand.
 
 What it writes comes from a `brain`; what it was sent is kept.
 """
@@ -11,34 +11,17 @@ import math
 import re
 import socket
 import ssl
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from h2 import events
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.errors import ErrorCodes
-from h2.exceptions import H2Error
-from h2.settings import Settings
-
 from completion_engine.probability import TokenProbability
 
 PATIENCE_S = 30.0
-_NO_STREAM = (1 << 31) - 1  # a goodbye that leaves out no stream
 _ANYTHING = r"([\s\S])*"
-
-
-def frame(kind: int, number: int, payload: bytes) -> bytes:
-    """A frame of HTTP/2 that h2 would not send."""
-    return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + number.to_bytes(4, "big") + payload
-
-
-def goodbye(last_stream: int) -> bytes:
-    """GOAWAY, without an error."""
-    return frame(7, 0, last_stream.to_bytes(4, "big") + bytes(4))
 
 
 class WeighedToken(int):
@@ -71,10 +54,10 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: bytes = b""
-    has_come: threading.Event = field(default_factory=threading.Event)
-    was_reset: threading.Event = field(default_factory=threading.Event)
-    num_written: int = 0
     connection: Any = None
+    was_left: threading.Event = field(default_factory=threading.Event)
+    num_written: int = 0
+    has_ended: bool = False
 
     @property
     def json(self) -> dict[str, Any]:
@@ -90,18 +73,29 @@ Fault = Callable[["Answering"], None]
 
 
 class Answering:
-    """One stream, as the server answers it. Whatever ends the connection ends the methods by OSError."""
+    """One request, as the server answers it. Whatever ends the connection ends the methods by OSError."""
 
-    def __init__(self, server: RemoteServer, connection: _Connection, number: int, asked: Asked) -> None:
-        self.server, self.connection, self.number, self.asked = server, connection, number, asked
+    def __init__(self, server: RemoteServer, asked: Asked) -> None:
+        self.server, self.asked, self.connection = server, asked, asked.connection
 
     def head(self, status: int = 200, **headers: str) -> None:
-        headers.setdefault("content_type", "text/event-stream; charset=utf-8")
-        named = [(name.replace("_", "-"), value) for name, value in headers.items()]
-        self.connection.call("send_headers", self.number, [(":status", str(status)), *named])
+        headers = {
+            "content_type": "text/event-stream; charset=utf-8",
+            "transfer_encoding": "chunked",
+            **headers,
+        }
+        lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
+        self.raw(f"HTTP/1.1 {status} Whatever\r\n{''.join(lines)}\r\n".encode("latin-1"))
 
     def data(self, data: bytes, *, end: bool = False) -> None:
-        self.connection.send(self.number, data, end=end)
+        if data:
+            self.raw(b"%x\r\n%b\r\n" % (len(data), data))
+        if end:
+            self.asked.has_ended = True
+            self.raw(b"0\r\n\r\n")
+
+    def raw(self, data: bytes) -> None:
+        self.connection.send(data)
 
     def event(self, value: object) -> None:
         self.data(f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n".encode())
@@ -119,8 +113,9 @@ class Answering:
         self.event("[DONE]")
         self.data(b"", end=True)
 
-    def reset(self, code: ErrorCodes = ErrorCodes.INTERNAL_ERROR) -> None:
-        self.connection.call("reset_stream", self.number, code)
+    def reset(self) -> None:
+        """The connection ends without a goodbye."""
+        self.connection.reset()
 
     def hang_up(self) -> None:
         self.connection.close()
@@ -131,7 +126,7 @@ class Answering:
 
     def stay_silent(self) -> None:
         """Until the client has had enough."""
-        self.asked.was_reset.wait(PATIENCE_S)
+        self.asked.was_left.wait(PATIENCE_S)
 
     def written(self) -> Iterator[tuple[int, str | None]]:
         """The brain's tokens, and the reason of the end."""
@@ -147,7 +142,7 @@ class Answering:
         """Send at most this number of the brain's tokens; returns whether that was all."""
         self.head()
         for at, (token, reason) in enumerate(self.written()):
-            if at == most or self.asked.was_reset.is_set():
+            if at == most or self.asked.was_left.is_set():
                 return False
             self.tokens([token], reason)
         return True
@@ -199,15 +194,12 @@ class RemoteServer:
         token: str = "",
         model: str = "tiny",
         num_positions: int = 512,
-        settings: dict[Any, int] | None = None,
     ) -> None:
         self.brain, self.tokenize, self.token, self.model = brain, tokenize, token, model
         self.num_positions = num_positions
         self.asked: list[Asked] = []
         self.faults: deque[Fault] = deque()
         self.always: Fault | None = None
-        self.num_connections = 0
-        self.settings = settings or {}
         self._tls = tls
         self._changed = threading.Condition()
         self._open: list[_Connection] = []
@@ -224,22 +216,21 @@ class RemoteServer:
         return [asked for asked in self.asked if asked.path.endswith("/v1/completions")]
 
     def wait_for(self, num_completions: int) -> Asked:
-        """The completion of that number, once all of it has come."""
+        """The completion of that number."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.completions) >= num_completions, PATIENCE_S)
-        asked = self.completions[num_completions - 1]
-        assert asked.has_come.wait(PATIENCE_S)
-        return asked
+        return self.completions[num_completions - 1]
 
     def hang_up(self) -> None:
         """Every connection ends."""
         for connection in self._open:
             connection.close()
 
-    def say_goodbye(self) -> None:
-        """GOAWAY on every connection; running streams go on, as when a proxy restarts."""
+    def close_idle(self) -> None:
+        """Connections without a request end, as when a proxy restarts; answers go on."""
         for connection in self._open:
-            connection.raw(goodbye(_NO_STREAM))
+            if not connection.is_busy:
+                connection.close()
 
     def deafen(self) -> None:
         """The open connections receive and send nothing more; later ones are as usual."""
@@ -275,13 +266,13 @@ class RemoteServer:
         with contextlib.suppress(OSError):
             while True:
                 accepted, _ = self._listener.accept()
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as vLLM's server does
                 threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:
-        with contextlib.suppress(OSError, H2Error):
+        with contextlib.suppress(OSError):
             if self._tls is not None:
                 accepted = self._tls.wrap_socket(accepted, server_side=True)
-            self.num_connections += 1
             connection = _Connection(self, accepted)
             self._open.append(connection)
             connection.run()
@@ -289,93 +280,55 @@ class RemoteServer:
 
 
 class _Connection:
-    """A client's connection; each stream is answered on a thread of its own."""
+    """A client's connection, read also while an answer is sent, to see the client leave."""
 
     def __init__(self, server: RemoteServer, accepted: socket.socket) -> None:
         self._server, self._socket = server, accepted
-        self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
-        self._changed = threading.Condition()
-        self._streams: dict[int, Asked] = {}
-        self.is_closed = False
+        self._asked: Asked | None = None
+        self._answering: threading.Thread | None = None
         self.is_deaf = False
 
+    @property
+    def is_busy(self) -> bool:
+        return self._asked is not None and not self._asked.has_ended
+
     def run(self) -> None:
-        with self._changed:
-            if self._server.settings:
-                self._h2.local_settings = Settings(client=False, initial_values=self._server.settings)
-            self._h2.initiate_connection()
-            self._flush()
-        while data := self._socket.recv(1 << 16):
-            if self.is_deaf:
-                continue
-            with self._changed:
-                for event in self._h2.receive_data(data):
-                    self._take(event)
-                self._flush()
-                self._changed.notify_all()
-        self.close()
+        try:
+            come = b""
+            while data := self._socket.recv(1 << 16):
+                come = b"" if self.is_deaf else come + data
+                head, end, rest = come.partition(b"\r\n\r\n")
+                first, *lines = head.decode("latin-1").split("\r\n")
+                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+                num_bytes = int(headers.get("content-length", "0"))
+                if not end or len(rest) < num_bytes:
+                    continue
+                come = rest[num_bytes:]
+                self._begin(Asked(first.split(" ")[1], headers, rest[:num_bytes], self))
+        finally:
+            if self._asked is not None:
+                self._asked.was_left.set()
 
-    def call(self, name: str, *arguments: Any) -> None:
-        with self._changed, _gone():
-            getattr(self._h2, name)(*arguments)
-            self._flush()
-
-    def raw(self, data: bytes) -> None:
-        with self._changed:
+    def send(self, data: bytes) -> None:
+        if not self.is_deaf:
             self._socket.sendall(data)
 
-    def send(self, number: int, data: bytes, *, end: bool) -> None:
-        while True:
-            with self._changed, _gone():
-                room = min(self._h2.local_flow_control_window(number), self._h2.max_outbound_frame_size)
-                part, data = data[:room], data[room:]
-                if part or not data:
-                    self._h2.send_data(number, part, end_stream=end and not data)
-                    self._flush()
-                if not data:
-                    return
-                if not room:
-                    self._changed.wait(PATIENCE_S)
-                    if self.is_closed:
-                        raise BrokenPipeError
-
     def close(self) -> None:
-        self.is_closed = True
-        for asked in self._streams.values():
-            asked.was_reset.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _flush(self) -> None:
-        if data := self._h2.data_to_send():
-            self._socket.sendall(data)
+    def reset(self) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.shutdown(socket.SHUT_RD)  # `run` closes it, which then sends RST
 
-    def _take(self, event: events.Event) -> None:
-        if isinstance(event, events.RequestReceived):
-            headers = dict(event.headers)
-            asked = Asked(headers[":path"], headers, connection=self)
-            self._streams[event.stream_id] = asked
-            self._server.take(asked)
-        elif isinstance(event, events.DataReceived):
-            self._streams[event.stream_id].body += event.data
-            self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-        elif isinstance(event, events.StreamEnded):
-            asked = self._streams[event.stream_id]
-            asked.has_come.set()
-            answering = Answering(self._server, self, event.stream_id, asked)
-            threading.Thread(target=self._answer, args=(answering,), daemon=True).start()
-        elif isinstance(event, events.StreamReset):
-            self._streams[event.stream_id].was_reset.set()
+    def _begin(self, asked: Asked) -> None:
+        if self._answering is not None:
+            self._answering.join()
+        self._asked = asked
+        self._server.take(asked)
+        self._answering = threading.Thread(target=self._answer, args=(asked,), daemon=True)
+        self._answering.start()
 
-    def _answer(self, answering: Answering) -> None:
+    def _answer(self, asked: Asked) -> None:
         with contextlib.suppress(OSError):
-            self._server.answer(answering)
-
-
-@contextlib.contextmanager
-def _gone() -> Iterator[None]:
-    """A stream that the client has reset is as one whose client is gone."""
-    try:
-        yield
-    except H2Error as error:
-        raise BrokenPipeError from error
+            self._server.answer(Answering(self._server, asked))

@@ -28,13 +28,11 @@ from completion_engine.prompting.prompt_choice import (
 )
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.remote.answer import Wait
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
-from completion_engine.remote.queries import Queries
-from completion_engine.remote.remote_writing import RemoteWriting
-from completion_engine.remote.socket_transport import Wait, woken_by
-from completion_engine.remote.tokenizer_proof import Served, prove
-from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.remote_writing import Queries, RemoteWriting
+from completion_engine.remote.vllm_client import Served, VllmClient, prove
 from completion_engine.request import (
     Cancellation,
     Completion,
@@ -116,8 +114,36 @@ class RemoteCompleter:
         """
         if rule := refusal(request):
             return Completion("", 0, CompletionStats(), rule=rule)
-        with woken_by(self._servers.waker, request.cancellation):
-            return self._complete(request)
+        begin_s = time.perf_counter()
+        rules = rules_at(request)
+        if suppressed := suppression(rules, request):
+            return Completion("", 0, CompletionStats(finish_reason=suppressed.reason), rule=suppressed.rule)
+        cursor = rules.around.cursor
+        if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
+            return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
+        prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt
+        limits = Limits.of(request, MAX_NEW_TOKENS, begin_s, cold_ms=0.0)
+        writing = self._write_on(request, prompt, limits)
+        writing.stats.ms["prompt"] = (time.perf_counter() - begin_s) * 1e3
+        past = self._past_of(request, prompt, writing)
+        with _closed_on_failure(writing), self._queries.others(request, prompt, limits) as others:
+            try:
+                finish = run(writing, rules, limits, request.cancellation)
+            finally:
+                past.has_ended = writing.has_ended
+                self._past.commit(request.document, past)
+            builder = CompletionBuilder(
+                request, rules, self._tokenizer, prompt.num_context, writing.is_scored
+            )
+            completion = builder.build(writing, finish, begin_s)
+            found = self._alternatives(builder, others, limits)
+            completion = completion.with_alternatives(found, request.num_candidates)
+        if finish.reason == "deadline" and writing.is_open:
+            until_s = time.perf_counter() + REST_S
+            self._unfinished = _Unfinished(request.document, writing, rules, limits, past, until_s)
+        else:
+            writing.close()
+        return completion
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Do nothing: servers are not asked before a request waits."""
@@ -130,8 +156,7 @@ class RemoteCompleter:
         rest.writing.cancellation = cancellation
         try:
             if time.perf_counter() < rest.until_s and not rest.is_written:
-                with woken_by(self._servers.waker, cancellation):
-                    rest.writing.step(_IDLE_MS)
+                rest.writing.step(_IDLE_MS)
                 rest.past.has_ended = rest.writing.has_ended
                 return True
         except RemoteError:
@@ -174,38 +199,6 @@ class RemoteCompleter:
         """Close the connection."""
         self._leave_unfinished()
         self._servers.close()
-
-    def _complete(self, request: CompletionRequest) -> Completion:
-        begin_s = time.perf_counter()
-        rules = rules_at(request)
-        if suppressed := suppression(rules, request):
-            return Completion("", 0, CompletionStats(finish_reason=suppressed.reason), rule=suppressed.rule)
-        cursor = rules.around.cursor
-        if (shown := self._masking.around(cursor.prefix, cursor.suffix)) is None:
-            return Completion("", 0, CompletionStats(), rule=AT_CURSOR)
-        prompt = self._prompts.choose(request, *shown, PromptBudget()).prompt
-        limits = Limits.of(request, MAX_NEW_TOKENS, begin_s, cold_ms=0.0)
-        writing = self._write_on(request, prompt, limits)
-        writing.stats.ms["prompt"] = (time.perf_counter() - begin_s) * 1e3
-        past = self._past_of(request, prompt, writing)
-        with _closed_on_failure(writing), self._queries.others(request, prompt, limits) as others:
-            try:
-                finish = run(writing, rules, limits, request.cancellation)
-            finally:
-                past.has_ended = writing.has_ended
-                self._past.commit(request.document, past)
-            builder = CompletionBuilder(
-                request, rules, self._tokenizer, prompt.num_context, writing.is_scored
-            )
-            completion = builder.build(writing, finish, begin_s)
-            found = self._alternatives(builder, others, limits)
-            completion = completion.with_alternatives(found, request.num_candidates)
-        if finish.reason == "deadline" and writing.is_open:
-            until_s = time.perf_counter() + REST_S
-            self._unfinished = _Unfinished(request.document, writing, rules, limits, past, until_s)
-        else:
-            writing.close()
-        return completion
 
     def _write_on(self, request: CompletionRequest, prompt: Prompt, limits: Limits) -> RemoteWriting:
         """Return the writing after all tokens that are known, on the stream that writes it already."""

@@ -12,7 +12,7 @@ import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from completion_engine.errors import UserError
 
@@ -91,7 +91,7 @@ def _parsed(url: str) -> tuple[str, int, str, bool]:
             f"remote.url {_shown(url)!r} would send your text unencrypted.",
             advice="Use https://. Plain http:// is only for servers on this machine.",
         )
-    path = parts.path.rstrip("/").removesuffix("/v1")
+    path = quote(parts.path.rstrip("/").removesuffix("/v1"), safe="/%:@!$&'()*+,;=")
     return host, _PORTS[parts.scheme] if port is None else port, path, parts.scheme == "https"
 
 
@@ -153,5 +153,5 @@ def _tls(ca_file: str) -> ssl.SSLContext:
             advice="remote.caFile must name a PEM file of certificates.",
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,13 +1,16 @@
 """One completion that servers write: requested, read as it comes, and requested again where it broke off.
 
-Owns the tokens of one answer. Does not depend on documents, nor when a completion is long enough.
+Owns the queries of a request, and the tokens of one answer. Does not depend on when a completion is long
+enough.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import repeat
 
 from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
@@ -15,39 +18,36 @@ from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, TokenProbability
 from completion_engine.prompting.prompt import Prompt, Written
-from completion_engine.remote.socket_transport import Wait, silent
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.remote.answer import Wait
+from completion_engine.remote.connections import silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.request import Cancellation, CompletionStats
+from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
+from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
 
 MAX_RESUMES = 3
+_OTHERS_TEMPERATURE = 0.8  # for further candidates of a greedy request
 _PAUSES_S = (0.0, 0.05, 0.3)  # before another attempt: servers soon notice that a replica died
 STALL_S = 10.0  # the longest wait for a token without a deadline
 _BROKEN = frozenset({"truncated"})
 _BROKEN_LATER = frozenset({"truncated", "unavailable", "unreachable"})  # after an answer has begun
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """At most `num_tokens` are still to be written after `path`; the first must spell `healed`."""
-
-    path: tuple[int, ...]
-    num_tokens: int
-    healed: bytes
-
-
-Ask = Callable[[Remaining, Wait], TokenStream]
+Ask = Callable[[CompletionQuery], TokenStream]
 
 
 class RemoteWriting:
     """Tokens that servers write after a prompt; satisfies `Writing`.
 
-    `known` holds the tokens that they wrote there before. The first new one is waited for until patience
-    ends; then RemoteError is raised.
+    `query` has the sampling, and `known` the tokens that they wrote there before. The first new one is waited
+    for until patience ends; then RemoteError is raised.
     """
 
     def __init__(  # noqa: PLR0913 - where it goes on, and for how long
         self,
         ask: Ask,
+        query: CompletionQuery,
         authority: str,
         prompt: Prompt,
         written: Written,
@@ -62,7 +62,7 @@ class RemoteWriting:
         self.path = list(prompt.tokens)
         self.probabilities: list[TokenProbability] = []
         self.has_ended = known.has_ended
-        self._ask, self._authority = ask, authority
+        self._ask, self._query, self._authority = ask, query, authority
         self._num_prompt = len(prompt.tokens)
         self._limits = limits
         self._ending = Ending(written)
@@ -105,10 +105,10 @@ class RemoteWriting:
         return self._stream is not None
 
     def begin(self) -> None:
-        """Send the query without waiting for the answer. Raises RemoteError, CancelledError."""
+        """Send the query without waiting for the answer."""
         if self._stream is None and not self.has_ended:
             self._num_asked = len(self.path)
-            self._stream = self._ask(self._remaining(), Wait(self._limits.patience_at, self.cancellation))
+            self._stream = self._ask(self._remaining())
 
     def step(self, within_ms: float = float("inf")) -> None:
         """Read the next tokens, and wait for them if need be. Raises RemoteError, CancelledError."""
@@ -174,9 +174,11 @@ class RemoteWriting:
             return begin_s + STALL_S
         return self._limits.patience_at
 
-    def _remaining(self) -> Remaining:
+    def _remaining(self) -> CompletionQuery:
+        """Return the query for what is still to be written."""
         num_tokens = max(1, self._limits.most_tokens - len(self.tokens))
-        return Remaining(tuple(self.path), num_tokens, self.written.healing().bytes)
+        healed = self.written.healing().bytes
+        return replace(self._query, prompt=tuple(self.path), max_tokens=num_tokens, healed=healed)
 
     def _take(self, chunk: Chunk) -> None:
         self._num_chunks += 1
@@ -208,3 +210,55 @@ class RemoteWriting:
         self.cancellation.check()
         if pause_s:
             self.cancellation.wait(pause_s)
+
+
+class Queries:
+    """One window's queries to `servers` for their `model`, which uses this tokenizer."""
+
+    def __init__(self, servers: VllmClient, model: str, tokenizer: Tokenizer) -> None:
+        self._servers, self._model, self._tokenizer = servers, model, tokenizer
+        self._names = QueryNames(servers.endpoint.token)
+
+    def writing(
+        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Continuation
+    ) -> RemoteWriting:
+        """Return the writing after `prompt` and the `known` tokens; its first step sends the query."""
+
+        query = CompletionQuery(
+            (),
+            0,
+            tuple(sorted(self._tokenizer.end_ids)),
+            temperature=request.temperature,
+            seed=request.seed,
+            salt=self._names.salt,
+            session=self._names.session(request.document),
+            scores=request.filters_by_confidence,
+        )
+        return RemoteWriting(
+            partial(self._servers.complete, model=self._model),
+            query,
+            self._servers.endpoint.authority,
+            prompt,
+            Written(self._tokenizer, prompt.healed),
+            known,
+            limits=limits,
+            cancellation=request.cancellation,
+            stats=CompletionStats(device="remote", target=self._model),
+        )
+
+    @contextlib.contextmanager
+    def others(
+        self, request: CompletionRequest, prompt: Prompt, limits: Limits
+    ) -> Iterator[list[RemoteWriting]]:
+        """Begin further candidates beside the first answer; they are closed at the end of the block."""
+        others: list[RemoteWriting] = []
+        try:
+            for seed in range(1, request.num_candidates):
+                temperature = request.temperature or _OTHERS_TEMPERATURE
+                other = replace(request, temperature=temperature, seed=request.seed + seed)
+                others.append(self.writing(other, prompt, limits, Continuation()))
+                others[-1].begin()
+            yield others
+        finally:
+            for writing in others:
+                writing.close()

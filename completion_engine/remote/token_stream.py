@@ -14,10 +14,9 @@ from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
-from completion_engine.remote.event_stream import EventParser, EventStreamError
-from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.stream import Stream
+from completion_engine.remote.answer import Answer, Wait, rubbish, truncated
 
+MAX_EVENT_BYTES = 256 << 10
 _DONE = "[DONE]"
 _FINISHED = frozenset({"", "stop", "length"})
 _MAX_REASON_BYTES = 64 << 10
@@ -47,73 +46,96 @@ class Chunk:
     probabilities: tuple[TokenProbability, ...] = ()
 
 
+class EventStreamError(ValueError):
+    """The bytes are not a stream of events."""
+
+
+class EventParser:
+    """Server-sent events from bytes, which may be cut anywhere: the values of the `data:` lines of each."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the events that these bytes complete. Raises EventStreamError."""
+        # A return can only be a part of a line's end: JSON has no other ones.
+        *events, self._rest = (self._rest + data.replace(b"\r", b"")).split(b"\n\n")
+        if max(map(len, [*events, self._rest])) > MAX_EVENT_BYTES:
+            raise EventStreamError("an event has no end")
+        values = ([line[5:] for line in event.split(b"\n") if line.startswith(b"data:")] for event in events)
+        return [
+            b"\n".join(line.removeprefix(b" ") for line in lines).decode("utf-8", errors="replace")
+            for lines in values
+            if lines
+        ]
+
+
 class TokenStream:
     """One answer of at most `max_tokens` tokens; the server had `num_cached` prompt tokens in its cache."""
 
-    def __init__(self, stream: Stream, authority: str, max_tokens: int) -> None:
-        self._stream, self._authority = stream, authority
+    def __init__(self, answer: Answer, authority: str, max_tokens: int) -> None:
+        self._answer, self._authority = answer, authority
         self._num_left = max_tokens
         self._parser = EventParser()
         self._chunks: list[Chunk] = []
+        self._fault: RemoteError | None = None  # after these chunks
         self.has_ended = False
         self.num_cached = 0
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the answer has begun to arrive."""
-        return self._stream.has_answered
 
     def read(self, wait: Wait) -> Chunk | None:
         """Return the next tokens; None when time is up or it `has_ended`. Raises RemoteError."""
         if not self._check_head(wait):
             return None
         while not self._chunks:
+            if self._fault is not None:
+                raise self._fault
             if self.has_ended:
                 return None
-            data = self._stream.read(wait)
+            data = self._answer.read(wait)
             if data is None:
                 return None
             if not data:
                 raise truncated(self._authority)
             self._take(data)
-            if not self._chunks and wait.is_over:
+            if not (self._chunks or self._fault) and wait.is_over:
                 return None  # data without tokens may arrive without end
         return self._chunks.pop(0)
 
     def close(self) -> None:
         """Stop the server, unless it has stopped."""
-        self._stream.close()
+        if self.has_ended:
+            self._answer.finish()
+        else:
+            self._answer.close()
 
     def _check_head(self, wait: Wait) -> bool:
         """Return whether the answer's head has arrived, and check it."""
-        status = self._stream.wait_for_status(wait)
+        status = self._answer.wait_for_status(wait)
         if not status:
             return False
         if status != 200:
-            raise fault_of(self._stream, self._authority, wait)
-        if not self._stream.headers.get("content-type", "").startswith("text/event-stream"):
+            raise fault_of(self._answer, self._authority, wait)
+        if not self._answer.headers.get("content-type", "").startswith("text/event-stream"):
             raise self._rubbish("it is not a stream of events")
         return True
 
     def _take(self, data: bytes) -> None:
         try:
-            events = self._parser.feed(data)
+            for event in self._parser.feed(data):
+                if event == _DONE:
+                    self.has_ended = True
+                    return
+                self._take_chunk(_parsed(event))
         except EventStreamError as error:
-            raise self._rubbish(str(error)) from error
-        for event in events:
-            if event == _DONE:
-                self.has_ended = True
-                return
-            self._take_chunk(_parsed(event))
+            self._fault = self._rubbish(str(error))
+        except RemoteError as fault:
+            self._fault = fault
 
     def _take_chunk(self, fields: dict[str, Any] | None) -> None:
         if fields is None:
             raise self._rubbish("an event is not a JSON object")
         if "error" in fields:
-            raise RemoteError(
-                "truncated",
-                f"{self._authority} stopped in the middle of an answer: {_said(fields['error'])}.",
-            )
+            raise truncated(self._authority, _said(fields["error"]))
         self._take_usage(fields.get("usage"))
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
@@ -186,30 +208,13 @@ def _value(logprob: object) -> float | None:
     return math.exp(max(logprob, _LEAST_LOGPROB))
 
 
-def whole_body(stream: Stream, authority: str, wait: Wait, max_bytes: int) -> bytes:
-    """Return a whole answer. Raises RemoteError if it is too long, breaks off, or takes too long."""
-    body = bytearray()
-    while data := stream.read(wait):
-        body += data
-        if len(body) > max_bytes:
-            stream.reset()
-            raise rubbish(authority, "it does not end")
-        if wait.is_over:  # many small parts may have arrived already
-            break
-    if data != b"":
-        stream.reset()
-        raise RemoteError("silent", f"{authority} does not answer.")
-    return bytes(body)
-
-
-def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
+def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
     """Return the error for an answer other than 200."""
-    status = stream.status
+    status = answer.status
     try:
-        body = whole_body(stream, authority, wait, _MAX_REASON_BYTES)
+        body = answer.whole(wait, _MAX_REASON_BYTES)
     except RemoteError:
         body = b""
-    stream.reset()
     if status in _REFUSALS:
         what, advice = _REFUSALS[status]
         return RemoteError("refused", f"{authority} {what} ({status}).", advice=advice)
@@ -218,7 +223,7 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
             "busy",
             f"{authority} has no room for more requests (429).",
             advice="Slipstream asks it again in a moment.",
-            retry_s=_retry_s(stream.headers.get("retry-after", "")),
+            retry_s=_retry_s(answer.headers.get("retry-after", "")),
         )
     if 400 <= status < 599:
         who = "refuses the request" if status < 500 else "is not ready"
@@ -229,24 +234,6 @@ def fault_of(stream: Stream, authority: str, wait: Wait) -> RemoteError:
             advice="Meanwhile, Slipstream uses the model of this machine. Ask the servers' administrator.",
         )
     return rubbish(authority, f"its status is {status}")
-
-
-def truncated(authority: str) -> RemoteError:
-    """Return the error for an answer that ended without `[DONE]`."""
-    return RemoteError(
-        "truncated",
-        f"{authority} stopped in the middle of an answer.",
-        advice="Slipstream requests the rest.",
-    )
-
-
-def rubbish(authority: str, what: str) -> RemoteError:
-    """Return the error for data that is not an answer."""
-    return RemoteError(
-        "rubbish",
-        f"{authority} sent an answer that is not valid: {what}.",
-        advice="Check that remote.url names a vLLM server or its proxy.",
-    )
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

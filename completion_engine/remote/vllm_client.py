@@ -1,22 +1,21 @@
-"""A client of a team's vLLM servers at one address: whole answers, streamed ones, and reconnection.
+"""A client of a team's vLLM servers at one address: whole answers, streamed ones, and the tokenizer's proof.
 
-Owns the connection and when there is another one. Used on one thread. Does not depend on documents.
+Owns the connections, and the form of the requests on them. Used on one thread. Does not depend on documents.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.connection import Connection
+from completion_engine.prompting.tokenizer import Tokenizer
+from completion_engine.remote.answer import Answer, Request, Wait, rubbish
+from completion_engine.remote.connections import Connections, silent
 from completion_engine.remote.endpoint import Endpoint
-from completion_engine.remote.socket_transport import Address, Transport, Wait, Waker, addresses_of, silent
-from completion_engine.remote.stream import Stream
-from completion_engine.remote.token_stream import TokenStream, fault_of, rubbish, whole_body
+from completion_engine.remote.token_stream import TokenStream, fault_of
 from completion_engine.remote.vllm_request import (
     COMPLETIONS,
     MODELS,
@@ -24,28 +23,39 @@ from completion_engine.remote.vllm_request import (
     CompletionQuery,
     tokenize_body,
 )
-from completion_engine.request import CancelledError
 
+# Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.
+PROBE = (
+    "def naïve_sum(values: list[int]) -> int:\n\t    return sum(v ** 2 for v in values if v >= 1_024)\n"
+    "        print(f'{total:>8.3f} %', 3.14159)\n"
+    "\r\n  const größe = `${münze}…`;\n\n\n// 你好, мир! \U0001f9ee ÿ\u00a0\u2028 don't\n"
+)
+_MIN_POSITIONS, _MAX_POSITIONS = 512, 1 << 20
+_USUAL_POSITIONS = 4096
 _MAX_WHOLE_BYTES = 1 << 20
 _MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
-_ELSEWHERE = frozenset({"unreachable", "silent"})  # another address of the host may work
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The servers' name of a model, and its limit for the tokens of prompt and answer together."""
+
+    name: str
+    num_positions: int = _USUAL_POSITIONS
 
 
 class VllmClient:
-    """The servers at `endpoint`. A wait ends when it is cancelled and `waker` is woken."""
+    """The servers at `endpoint`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Resolve the host at the first request, and connect whenever there is not a usable connection."""
+        """Connect at the first request, and whenever there is not a usable connection."""
         self.endpoint = endpoint
-        self.waker = Waker()
-        self.num_connections = 0
-        self._addresses: list[Address] = []
-        self._opening: Transport | None = None
-        self._connection: Connection | None = None
+        self._connections = Connections(endpoint)
 
-    def resolve(self) -> None:
-        """Resolve the host; blocks as long as the system's resolver does. Raises RemoteError."""
-        self._addresses = addresses_of(self.endpoint)
+    @property
+    def num_connections(self) -> int:
+        """Number of connections that were opened so far."""
+        return self._connections.num_opened
 
     def models(self, wait: Wait) -> dict[str, int]:
         """Return the servers' models by name, with the tokens that each takes. Raises RemoteError."""
@@ -67,103 +77,75 @@ class VllmClient:
             raise rubbish(self.endpoint.authority, "it has no token ids")
         return tokens
 
-    def complete(self, question: CompletionQuery, model: str, wait: Wait) -> TokenStream:
-        """Send a query and return its streamed answer. Raises RemoteError, CancelledError."""
+    def complete(self, question: CompletionQuery, model: str) -> TokenStream:
+        """Send a query and return its streamed answer, without waiting for it."""
         more = {"accept": "text/event-stream"}
         if question.session:
             more["x-session-id"] = question.session
-        stream = self._request("POST", COMPLETIONS, question.body(model), more, wait)
-        return TokenStream(stream, self.endpoint.authority, question.max_tokens)
+        answer = self.request("POST", COMPLETIONS, question.body(model), more)
+        return TokenStream(answer, self.endpoint.authority, question.max_tokens)
+
+    def request(self, method: str, path: str, body: bytes, more: Mapping[str, str]) -> Answer:
+        """Send a request with these headers and the user's token."""
+        headers = {"user-agent": "slipstream", **more}
+        if body:
+            headers["content-type"] = "application/json"
+        if self.endpoint.token:
+            headers["authorization"] = f"Bearer {self.endpoint.token}"
+        return Answer(self._connections, Request(method, self.endpoint.path + path, headers, body))
 
     def close(self) -> None:
-        """Close the connection."""
-        self.drop()
-        self.waker.close()
-
-    def drop(self) -> None:
-        """Drop the connection; the next request makes a new one."""
-        if self._opening is not None:
-            self._opening.close()
-            self._opening = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connections that no answer uses."""
+        self._connections.close()
 
     def _whole(self, method: str, path: str, body: bytes, wait: Wait) -> dict[str, Any]:
-        stream = self._request(method, path, body, {"accept": "application/json"}, wait)
         authority = self.endpoint.authority
-        if not stream.wait_for_status(wait):
-            stream.reset()
-            raise silent(authority)
-        if stream.status != 200:
-            raise fault_of(stream, authority, wait)
+        answer = self.request(method, path, body, {"accept": "application/json"})
         try:
-            value = json.loads(whole_body(stream, authority, wait, _MAX_WHOLE_BYTES))
+            if not answer.wait_for_status(wait):
+                raise silent(authority)
+            if answer.status != 200:
+                raise fault_of(answer, authority, wait)
+            value = json.loads(answer.whole(wait, _MAX_WHOLE_BYTES))
         except (ValueError, RecursionError) as error:
             raise rubbish(authority, "it is not JSON") from error
+        finally:
+            answer.close()
         if not isinstance(value, dict):
             raise rubbish(authority, "it is not a JSON object")
         return value
 
-    def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str], wait: Wait) -> Stream:
-        headers = {"user-agent": "slipstream", **more}
-        if body:
-            headers |= {"content-type": "application/json", "content-length": str(len(body))}
-        if self.endpoint.token:
-            headers["authorization"] = f"Bearer {self.endpoint.token}"
-        return self._connected(wait).request(method, self.endpoint.path + path, headers, body, wait)
 
-    def _connected(self, wait: Wait) -> Connection:
-        """Return a connection on which a stream can begin."""
-        if self._connection is not None:
-            with contextlib.suppress(RemoteError):
-                self._connection.look()
-            if self._connection.is_usable:
-                return self._connection
-            if not self._connection.num_streams:
-                self._connection.close()
-            self._connection = None
-        transport = self._opened(wait)
-        try:
-            self._connection = Connection(transport, self.endpoint.authority, self.endpoint.scheme)
-        except BaseException:
-            transport.close()
-            raise
-        self.num_connections += 1
-        return self._connection
+def prove(servers: VllmClient, wanted: str, tokenizer: Tokenizer, wait: Wait) -> Served:
+    """Return the served model that is `wanted`, or the first, once its tokens are known to be ours.
 
-    def _opened(self, wait: Wait) -> Transport:
-        """Return an open transport; one that a cancellation left half open is continued."""
-        if not self._addresses:
-            self.resolve()
-        if self._opening is not None and self._opening.is_late:
-            self._leave_address()
-        for num_others in reversed(range(len(self._addresses))):
-            # Half of the remaining time: the next address has time too if this one swallows packets.
-            share = wait.at_most(time.perf_counter() + wait.left_s / 2) if num_others else wait
-            try:
-                return self._opened_at(self._addresses[0], share)
-            except RemoteError as error:
-                if not num_others or wait.is_over or error.kind not in _ELSEWHERE:
-                    raise
-        raise AssertionError("a name has an address")
+    Raises RemoteError.
+    """
+    served = _served(servers, wanted, wait)
+    if servers.tokenize(served.name, PROBE, wait) != tokenizer.encode(PROBE):
+        raise RemoteError(
+            "tokenizer",
+            f"{servers.endpoint.authority} serves {served.name!r}, which has another tokenizer.",
+            advice="Set remote.tokenizer to a folder with that model's tokenizer.json, or remote.model.",
+        )
+    return served
 
-    def _opened_at(self, address: Address, wait: Wait) -> Transport:
-        """See `_opened`; an address where that fails comes last."""
-        try:
-            transport = self._opening = self._opening or Transport(self.endpoint, address, self.waker)
-            transport.open(wait)
-        except CancelledError:
-            raise
-        except BaseException:
-            self._leave_address()
-            raise
-        self._opening = None
-        return transport
 
-    def _leave_address(self) -> None:
-        """Move the first address, which did not connect, to the end."""
-        if self._opening is not None:
-            self._opening.close()
-            self._opening = None
-        self._addresses = [*self._addresses[1:], *self._addresses[:1]]
+def _served(servers: VllmClient, wanted: str, wait: Wait) -> Served:
+    models = servers.models(wait)
+    if wanted and wanted not in models:
+        names = ", ".join(list(models)[:5])
+        raise RemoteError(
+            "refused",
+            f"{servers.endpoint.authority} has no model {wanted!r}.",
+            advice=f"Set remote.model to one of: {names or 'none is there'}.",
+        )
+    if not models:
+        raise RemoteError(
+            "unavailable",
+            f"{servers.endpoint.authority} serves no model.",
+            advice="Ask the servers' administrator.",
+        )
+    name = wanted or next(iter(models))
+    num_positions = models[name] or _USUAL_POSITIONS
+    return Served(name, max(_MIN_POSITIONS, min(num_positions, _MAX_POSITIONS)))

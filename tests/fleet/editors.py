@@ -18,8 +18,7 @@ from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
-from completion_engine.remote.remote_writing import Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.token_stream import TokenStream
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
@@ -71,6 +70,7 @@ class Editor:
         now_s = time.perf_counter()
         writing = RemoteWriting(
             self._answer,
+            CompletionQuery((), 0, salt=self._names.salt, session=self._names.session(str(self._number))),
             "the fleet",
             Prompt(tuple(prompt), b""),
             Written(self._tokenizer, b""),
@@ -97,15 +97,9 @@ class Editor:
         """The window is closed."""
         self._servers.close()
 
-    def _answer(self, remaining: Remaining, wait: Wait) -> TokenStream:
+    def _answer(self, query: CompletionQuery) -> TokenStream:
         self.num_asked += 1
-        question = CompletionQuery(
-            remaining.path,
-            remaining.num_tokens,
-            salt=self._names.salt,
-            session=self._names.session(str(self._number)),
-        )
-        return self._servers.complete(question, MODEL, wait)
+        return self._servers.complete(query, MODEL)
 
     def type(self, is_over: Callable[[], bool], pause: Callable[[float], object]) -> Seen:
         """Send a request after each word, pausing now and then, until it is over."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import RemoteError
-from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.answer import Wait
 from completion_engine.remote.token_stream import Chunk, TokenStream
 from completion_engine.remote.vllm_request import CompletionQuery
 from tests.fleet.conftest import Connect
@@ -50,7 +50,7 @@ def all_of(stream: TokenStream) -> list[int]:
 
 def ask(connect: Connect, front: Front, token: str = ADA, session: str = "one") -> list[int]:
     servers = connect(front.client(token))
-    return all_of(servers.complete(CompletionQuery((1, 2, 3), 8, session=session), "target", patience()))
+    return all_of(servers.complete(CompletionQuery((1, 2, 3), 8, session=session), "target"))
 
 
 def test_an_answer_comes_through_and_no_token_goes_to_a_replica(tmp_path: Path, connect: Connect) -> None:
@@ -106,7 +106,7 @@ def test_a_dead_replica_is_not_offered_again_because_the_other_has_much_to_do(
     with front_of(tmp_path, ScriptedReplica(goes_on=False)) as front:
         servers = connect(front.client(ADA))
         questions = [CompletionQuery((1, 2, 3), 8, session=f"document {number}") for number in range(12)]
-        streams = [servers.complete(question, "target", patience()) for question in questions]
+        streams = [servers.complete(question, "target") for question in questions]
         assert [stream.read(patience()) for stream in streams] == [Chunk((5,))] * 12
 
 
@@ -118,11 +118,11 @@ def test_with_no_replica_left_the_front_says_so(tmp_path: Path, connect: Connect
         assert "503" in missing.value.message
 
 
-def test_a_reset_reaches_the_replica(tmp_path: Path, connect: Connect) -> None:
+def test_leaving_an_answer_reaches_the_replica(tmp_path: Path, connect: Connect) -> None:
     replica = ScriptedReplica(goes_on=False)
     with front_of(tmp_path, replica, replica) as front:
         servers = connect(front.client(ADA))
-        stream = servers.complete(CompletionQuery((1, 2, 3), 8), "target", patience())
+        stream = servers.complete(CompletionQuery((1, 2, 3), 8), "target")
         chunk = stream.read(patience())
         assert chunk is not None
         assert chunk.tokens == (5,)
@@ -136,5 +136,5 @@ def test_metrics_stay_inside(tmp_path: Path, connect: Connect) -> None:
     with front_of(tmp_path, replica, replica) as front:
         config = front.client(ADA)
         servers = connect(config)
-        stream = servers._request("GET", "/metrics", b"", {}, patience())
-        assert stream.wait_for_status(patience()) == 404
+        answer = servers.request("GET", "/metrics", b"", {})
+        assert answer.wait_for_status(patience()) == 404

@@ -17,9 +17,9 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
+from completion_engine.remote.answer import Wait
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
-from completion_engine.remote.socket_transport import Wait
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.request import Progress
 from completion_engine.text_window import TextWindow

@@ -1,7 +1,7 @@
 """Tokens a second that a team's servers write, for one stream and for several beside each other.
 
-All streams share one connection, as a window's do. Each has a session of its own, so they spread over the
-replicas. One that breaks off is gone on with as the completer does; one that cannot is lost, and counted.
+Each stream has a connection and a session of its own, so they spread over the replicas. One that
+breaks off is gone on with as the completer does; one that cannot is lost, and counted.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from completion_engine.decoding.ending import Limits, NoRules
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.remote_writing import Ask, Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
-from completion_engine.remote.token_stream import TokenStream
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
 from completion_engine.request import Cancellation, CompletionStats
@@ -100,7 +99,8 @@ def paces(
         streams = [
             _Written(
                 RemoteWriting(
-                    _asking(servers, model, f"{names.salt}{at}", names.session(str(at))),
+                    partial(servers.complete, model=model),
+                    CompletionQuery((), 0, salt=f"{names.salt}{at}", session=names.session(str(at))),
                     servers.endpoint.authority,
                     Prompt(tuple(prompts[at % len(prompts)]), b""),
                     Written(tokenizer, b""),
@@ -114,14 +114,6 @@ def paces(
             for at in range(num_streams)
         ]
         yield _read(streams, begin_s, patience_s)
-
-
-def _asking(servers: VllmClient, model: str, salt: str, session: str) -> Ask:
-    def ask(remaining: Remaining, wait: Wait) -> TokenStream:
-        question = CompletionQuery(remaining.path, remaining.num_tokens, salt=salt, session=session)
-        return servers.complete(question, model, wait)
-
-    return ask
 
 
 def _read(streams: Sequence[_Written], begin_s: float, patience_s: float) -> Pace:

@@ -18,6 +18,7 @@ from completion_engine.remote.endpoint import Endpoint, RemoteConfig
         ("http://127.0.0.1:8000/v1", ("127.0.0.1", 8000, "", "127.0.0.1:8000")),
         ("http://[::1]:8000", ("::1", 8000, "", "[::1]:8000")),
         ("http://localhost", ("localhost", 80, "", "localhost")),
+        ("http://localhost/größe a%20b", ("localhost", 80, "/gr%C3%B6%C3%9Fe%20a%20b", "localhost")),
     ],
 )  # fmt: skip
 def test_what_a_url_says(url: str, found: tuple[str, int, str, str]) -> None:

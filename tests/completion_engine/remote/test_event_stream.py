@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.remote.event_stream import MAX_EVENT_BYTES, EventParser, EventStreamError
+from completion_engine.remote.token_stream import MAX_EVENT_BYTES, EventParser, EventStreamError
 
 EVENTS = ['{"a": 1}', "[DONE]", "größe\nin two lines", " a blank in front"]
 LINES = ["\n", "\r\n"]

@@ -13,16 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from h2.errors import ErrorCodes
-from h2.settings import SettingCodes
 
 from completion_engine.errors import RemoteError, RemoteFault
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote import connection
+from completion_engine.remote import connections
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.endpoint import RemoteConfig
 from completion_engine.request import CompletionRequest
-from tests.remote_server import Answering, Fault, RemoteServer
+from tests.remote_server import PATIENCE_S, Answering, Fault, RemoteServer
 
 Load = Callable[..., RemoteCompleter]
 At = Callable[..., CompletionRequest]
@@ -47,21 +45,41 @@ def choice(**fields: object) -> Fault:
 
 def endless(answering: Answering) -> None:
     answering.head()
-    while not answering.asked.was_reset.is_set():
+    while not answering.asked.was_left.is_set():
         answering.data(b": nothing\n" * 1000)
 
 
-def empty_frames(answering: Answering) -> None:
+def dripping(answering: Answering) -> None:
+    """A byte of a comment now and then, without an end."""
     answering.head()
-    for _ in range(2 * connection.MAX_EMPTY_FRAMES):
-        answering.connection.call("send_data", answering.number, b"")
-    answering.stay_silent()
+    while not answering.asked.was_left.wait(0.001):
+        answering.data(b":")
 
 
-def pings(answering: Answering) -> None:
-    for _ in range(2 * connection.MAX_EMPTY_FRAMES):
-        answering.connection.call("ping", b"12345678")
-    answering.stay_silent()
+def endless_head(answering: Answering) -> None:
+    answering.raw(b"HTTP/1.1 200 OK\r\n")
+    while not answering.asked.was_left.is_set():
+        answering.raw(b"x-filler: y\r\n")
+
+
+def raw(data: bytes, num_times: int = 1) -> Fault:
+    """Bytes as they are, after which the connection ends."""
+
+    def answer(answering: Answering) -> None:
+        for _ in range(num_times):
+            answering.raw(data)
+        answering.hang_up()
+
+    return answer
+
+
+def cut_short(answering: Answering) -> None:
+    answering.head(transfer_encoding="identity", content_length="100")
+    answering.raw(b"data: ")
+    answering.hang_up()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -90,13 +108,20 @@ def pings(answering: Answering) -> None:
         (choice(token_ids=[], finish_reason={"stop": 1}), "truncated"),
         (says(b"data: " + b"x" * 600_000), "rubbish"),
         (endless, "rubbish"),
-        (empty_frames, "rubbish"),
-        (pings, "rubbish"),
-        (lambda answering: answering.reset(), "truncated"),
-        (lambda answering: answering.reset(ErrorCodes.REFUSED_STREAM), "truncated"),
-        (lambda answering: answering.connection.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9), "rubbish"),
-        (lambda answering: answering.head(x_filler="x" * 60_000), "rubbish"),
+        (Answering.reset, "truncated"),
         (Answering.hang_up, "truncated"),
+        (lambda answering: (answering.write(2), answering.reset()), "truncated"),
+        (lambda answering: answering.head(x_filler="x" * 1_000_000), "rubbish"),
+        (endless_head, "rubbish"),
+        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "rubbish"),
+        (raw(b"HTTP/\x1b[2J"), "rubbish"),
+        (raw(b"x" * 100_000, 10), "rubbish"),
+        (raw(b"HTTP/1.1 abc OK\r\n\r\n"), "rubbish"),
+        (raw(b"HTTP/1.1 200 OK\r\n"), "rubbish"),
+        (raw(CHUNKED + b"zz\r\n"), "truncated"),
+        (raw(CHUNKED + b"1" * 100_000 + b"\r\n"), "rubbish"),
+        (raw(CHUNKED + b"ffffffffffff\r\ndata: "), "truncated"),
+        (cut_short, "truncated"),
     ],
 )
 def test_a_fault_is_named_and_what_to_do(
@@ -162,7 +187,7 @@ def test_a_port_where_nobody_listens(tokenizer: Tokenizer) -> None:
     assert failure.value.kind == "unreachable"
 
 
-def test_a_server_that_speaks_no_http2(tokenizer: Tokenizer) -> None:
+def test_a_server_that_answers_with_a_fault_and_hangs_up(tokenizer: Tokenizer) -> None:
     def answer(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
         accepted.recv(1000)
@@ -174,54 +199,71 @@ def test_a_server_that_speaks_no_http2(tokenizer: Tokenizer) -> None:
         config = RemoteConfig(f"http://localhost:{listener.getsockname()[1]}")
         with pytest.raises(RemoteError) as failure:
             RemoteCompleter.load(config, tokenizer)
-    assert failure.value.kind == "rubbish"
+    assert failure.value.kind == "unavailable"
 
 
-def test_a_window_of_few_bytes_is_waited_for(
-    serve: Callable[..., RemoteServer], load: Load, request_at: At
+def test_a_slow_drip_ends_with_patience(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At
 ) -> None:
-    server = serve(settings={SettingCodes.INITIAL_WINDOW_SIZE: 100})
-    assert load(server).complete(request_at()).text.startswith("tiply")
+    server.always = dripping
+    with pytest.raises(RemoteError) as failure:
+        completer.complete(request_at(deadline_ms=50, patience_ms=150))
+    assert failure.value.kind == "silent"
+    assert server.completions[0].was_left.wait(PATIENCE_S)
 
 
-def test_a_server_that_says_goodbye_is_asked_again_on_another_connection(
+def test_an_event_of_a_gigabyte_is_left_at_its_beginning(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At
+) -> None:
+    num_sent = 0
+
+    def write(answering: Answering) -> None:
+        nonlocal num_sent
+        answering.head()
+        answering.data(b"data: ")
+        for _ in range(1000):
+            answering.data(b"x" * 1_000_000)
+            num_sent += 1
+
+    server.always = write
+    with pytest.raises(RemoteError, match="an event has no end"):
+        completer.complete(request_at())
+    assert server.completions[0].was_left.wait(PATIENCE_S)
+    assert num_sent < 100
+
+
+def test_connections_that_the_server_closed_are_not_used(
     completer: RemoteCompleter, server: RemoteServer, request_at: At
 ) -> None:
     completer.complete(request_at())
-    server.say_goodbye()
+    server.close_idle()
     assert completer.complete(request_at("import ")).stats.num_forwards > 0
     server.hang_up()
     assert completer.complete(request_at("from ")).stats.num_forwards > 0
-    assert len(server.completions) == 3 + (server.num_connections < 3)
 
 
-def test_an_answer_under_way_at_a_goodbye_is_written_on_another_connection(
+def test_an_answer_under_way_goes_on_where_its_server_went_away(
     completer: RemoteCompleter, server: RemoteServer, request_at: At
 ) -> None:
     def write(answering: Answering) -> None:
-        answering.head()
-        for at, (token, reason) in enumerate(answering.written()):
-            if at == 1:
-                server.say_goodbye()
-            answering.tokens([token], reason)
-        answering.done()
+        answering.write(1)
+        server.hang_up()
 
     whole = completer.complete(request_at(document="b.py")).text
     server.faults.append(write)
     assert completer.complete(request_at()).text == whole
-    assert server.num_connections == 2
+    first, second = server.completions[-2:]
+    assert first.connection is not second.connection
 
 
-def test_a_connection_that_died_in_silence_is_found_out(
+def test_a_connection_that_was_quiet_for_long_is_not_trusted(
     completer: RemoteCompleter, server: RemoteServer, request_at: At, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A router forgot the connection: no data and no error arrives."""
-    monkeypatch.setattr(connection, "_IDLE_S", 0.0)
-    monkeypatch.setattr(connection, "_PROVE_S", 0.05)
+    """A router forgot the connection: no data and no error would arrive."""
     completer.complete(request_at())
     server.deafen()
+    monkeypatch.setattr(connections, "IDLE_S", 0.0)
     assert completer.complete(request_at("import ")).stats.num_forwards > 0
-    assert server.num_connections == 2
 
 
 @pytest.fixture(scope="session")
@@ -247,16 +289,13 @@ def test_tls_with_the_team_s_certificate_and_without(
     key, certificate = certificates
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificate, key)
-    tls.set_alpn_protocols(["h2"])
+    tls.set_alpn_protocols(["h2", "http/1.1"])
     server = serve(tls=tls)
     trusting = load(server, ca_file=str(certificate))
     assert trusting.complete(request_at()).text.startswith("tiply")
     with pytest.raises(RemoteError, match=r"remote\.caFile") as failure:
         load(server)
     assert failure.value.kind == "certificate"
-    tls.set_alpn_protocols(["http/1.1"])
-    with pytest.raises(RemoteError, match="does not speak HTTP/2") as failure:
-        load(server, ca_file=str(certificate))
 
 
 def test_an_answer_that_is_long_and_right_is_taken(

@@ -123,7 +123,7 @@ def test_the_servers_write_no_further_than_they_are_sure(
     found = load(server).complete(request_at("def add", eagerness=0.6))
     assert (found.rule, found.stats.finish_reason) == ("unsure", "unsure")
     assert found.text and "(first,".startswith(found.text)
-    assert server.completions[0].was_reset.wait(PATIENCE_S)
+    assert server.completions[0].was_left.wait(PATIENCE_S)
 
 
 def test_the_rest_of_a_late_answer_is_taken_in_as_far_as_it_is_sure(

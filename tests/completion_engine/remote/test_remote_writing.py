@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import json
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
-from h2.connection import H2Connection
 
 from completion_engine.decoding.ending import Limits
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.probability import NOT_SCORED
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.remote_writing import Remaining, RemoteWriting
-from completion_engine.remote.socket_transport import Wait
+from completion_engine.remote.endpoint import Endpoint
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.token_stream import TokenStream
+from completion_engine.remote.vllm_client import VllmClient
+from completion_engine.remote.vllm_request import CompletionQuery
 from completion_engine.request import Cancellation, CompletionStats
-from tests.completion_engine.remote.wire import NOW, Wire
+from tests.remote_server import PATIENCE_S, Answering, RemoteServer
 
 PROMPT = (1, 2)
 
 
 class Texts:
-    """Texts after prompts, by a server that sends `tokens` and the reason of its stop, but no end."""
+    """Texts after prompts, by a server that sends `tokens` and why it stops, and ends when it `may_end`."""
 
-    def __init__(self, tokenizer: Tokenizer, tokens: Sequence[int], finish_reason: str) -> None:
-        self.asked: list[Remaining] = []
+    def __init__(
+        self, servers: VllmClient, tokenizer: Tokenizer, tokens: Sequence[int], finish_reason: str
+    ) -> None:
+        self.asked: list[CompletionQuery] = []
+        self.may_end = threading.Event()
+        self._servers = servers
         self._tokenizer, self._tokens, self._finish_reason = tokenizer, tokens, finish_reason
-        self._wire = Wire(self._write)
-        self._connection = self._wire.connection()
 
     def behind(self, prompt: tuple[int, ...], known: Sequence[int] = ()) -> RemoteWriting:
         return RemoteWriting(
             self._ask,
+            CompletionQuery((), 0),
             "localhost:1",
             Prompt(prompt, b""),
             Written(self._tokenizer, b""),
@@ -44,36 +49,43 @@ class Texts:
             stats=CompletionStats(),
         )
 
-    def end(self) -> None:
-        """The first answer."""
-        self._wire.server.send_data(1, b"data: [DONE]\n\n", end_stream=True)
-        self._wire.flush()
+    def answer(self, answering: Answering) -> None:
+        answering.head()
+        answering.tokens(self._tokens, self._finish_reason)
+        assert self.may_end.wait(PATIENCE_S)
+        answering.done()
 
-    def _ask(self, remaining: Remaining, _wait: Wait) -> TokenStream:
-        self.asked.append(remaining)
-        stream = self._connection.request("POST", "/", {}, b"", NOW)
-        return TokenStream(stream, "localhost:1", remaining.num_tokens)
+    def _ask(self, query: CompletionQuery) -> TokenStream:
+        self.asked.append(query)
+        return self._servers.complete(query, "tiny")
 
-    def _write(self, server: H2Connection, number: int) -> None:
-        server.send_headers(number, [(":status", "200"), ("content-type", "text/event-stream")])
-        choice = {"token_ids": list(self._tokens), "finish_reason": self._finish_reason}
-        server.send_data(number, f"data: {json.dumps({'choices': [choice]})}\n\n".encode())
+
+@pytest.fixture
+def servers(server: RemoteServer) -> Iterator[VllmClient]:
+    with closing(VllmClient(Endpoint("localhost", server.port))) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("finish_reason", "has_ended"), [("length", False), ("stop", True)])
 def test_whether_more_follows_is_known_to_who_goes_on_with_a_stream(
-    tokenizer: Tokenizer, finish_reason: str, *, has_ended: bool
+    server: RemoteServer,
+    servers: VllmClient,
+    tokenizer: Tokenizer,
+    finish_reason: str,
+    *,
+    has_ended: bool,
 ) -> None:
     tokens = tokenizer.encode(" multiply(first, second)")
-    texts = Texts(tokenizer, tokens, finish_reason)
+    texts = Texts(servers, tokenizer, tokens, finish_reason)
+    server.always = texts.answer
     first = texts.behind(PROMPT)
     first.step()
     assert first.tokens == tokens
     second = texts.behind((*PROMPT, tokens[0]), tokens[1:])
     second.take_over(first)
     assert (first.is_open, second.is_open) == (False, True)
-    texts.end()
+    texts.may_end.set()
     second.step()
     assert second.has_ended == has_ended
     second.begin()
-    assert [asked.path for asked in texts.asked] == [PROMPT, (*PROMPT, *tokens)][: 1 + (not has_ended)]
+    assert [asked.prompt for asked in texts.asked] == [PROMPT, (*PROMPT, *tokens)][: 1 + (not has_ended)]
