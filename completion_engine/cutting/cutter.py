@@ -24,7 +24,6 @@ _WORD_END = re.compile(
     r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )
-_WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
 _CLAUSE = re.compile(
     r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
     re.IGNORECASE,
@@ -78,20 +77,11 @@ class Cutter:
         """Return where a text ends the part in another language around the cursor."""
         found = self.around.closes.search(text) if self.around.closes else None
         if found is None or found.start() == found.end():
-            return self._other_heredoc(text)
+            return None
         end = text.find("\n", found.end())
         if self.around.ends_below:
             return Stop("end-of-block", len(text[: found.start()].rstrip()))
         return Stop("end-of-block", end) if end >= 0 else None
-
-    def _other_heredoc(self, text: str) -> Stop | None:
-        """Return the end before a line that ends another heredoc of the document."""
-        for found in _WORD_LINE.finditer(text) if self.around.is_part else ():
-            if re.search(
-                rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all
-            ):
-                return Stop("end-of-block", max(0, found.start() - 1))
-        return None
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
@@ -157,9 +147,6 @@ class Cutter:
         rule: Reason = "blank"
         for _ in range(_MAX_ROUNDS):
             before = text
-            text = cleaning.without_echo(around, text)
-            text = cleaning.without_doubled_brace(around, text)
-            text = cleaning.without_doubled_mark(around, text)
             text = cleaning.without_double_blank(around, text)
             text = cleaning.without_extra_indent(around, text)
             text = cleaning.with_document_indent(around, text, lines_of(around, text))
@@ -167,7 +154,7 @@ class Cutter:
             if stop and stop.num_chars < len(text):
                 text, rule = text[: stop.num_chars], stop.rule
             text = cleaning.without_trailing_blanks(around, text, lines_of(around, text))
-            text = cleaning.without_last_separator(around, text)
+            text = cleaning.without_last_comma(around, text)
             if text == before:
                 break
         return text, rule

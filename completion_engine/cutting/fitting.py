@@ -15,9 +15,7 @@ _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
 _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
 _RUN = re.compile(r"\*+|_+|~+|`+|\$+")
-_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
-_FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
@@ -53,11 +51,11 @@ class Fitting:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
-            if errors is None or errors == 0:
-                return fits[-1] if errors == 0 or not best[0] else best
-            base = self._syntax.num_errors("")
-            if base is None or (base and not self._rest.strip()):
-                return fits[0]
+            base = self._syntax.num_errors("") if errors else None
+            if errors == 0:
+                return fits[-1]
+            if base is None or errors is None or (base and not self._rest.strip()):
+                return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
         if best[0] or self._around.cursor.has_rest_of_line:
@@ -78,11 +76,9 @@ class Fitting:
 
     def _within_slot(self, text: str) -> str:
         """Return the text without what may not stand before the rest of the line."""
-        rest, last = self._rest.strip(), text.rstrip()[-1:]
         if self._around.cursor.has_rest_of_line:
-            text = _LINE_END.sub("", text[: self._slot_end(text)])
-            is_ended = text.endswith(";") and rest[:1].isalpha() and rest not in text
-            return text[:-1] if is_ended else text
+            return text[: self._slot_end(text)]
+        rest, last = self._rest.strip(), text.rstrip()[-1:]
         if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
             end = self._closing_in(text) if self._around.stack else -1
             return text[: end + 1] if end >= 0 else text
@@ -92,21 +88,15 @@ class Fitting:
         """Return where a text leaves the pair, part or cell that the rest of the line ends."""
         around, rest = self._around, self._rest
         ends = [len(text)]
-        if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
-            ends.append(found.start())
         closed = self._closing_in(rest) if around.stack else -1
         if _ONLY_CLOSES.fullmatch(rest, max(closed, 0)) or _ONLY_CLOSES.fullmatch(rest.lstrip("|")):
             return min(ends)
-        if closed >= 0 and (end := self._closing_in(text)) >= 0:
-            ends.append(end)
         head = rest.lstrip()[:1]
         if head in CLOSING:
             ends.append(_raw_closing(text, head))
         elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
             cell = _PIPE if head == "|" else _TEX_CELL
             ends.append(found.start() if (found := cell.search(text)) else -1)
-        elif head and head in "\"'|":
-            ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
             run = _RUN.match(rest.lstrip())
             opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
@@ -162,9 +152,8 @@ class Fitting:
             return [len(rest)]
         for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
             if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace():
-                is_word_cut = _is_word(rest[size - 1]) and _is_word(rest[size : size + 1] or " ")
                 is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
-                if not is_word_cut and not is_short_word:
+                if not is_short_word:
                     sizes.add(size)
         at = 0
         while found := _CLOSING_HEAD.match(rest, at) or (at and _SEPARATOR.match(rest, at)):
@@ -172,9 +161,6 @@ class Fitting:
             if found[0].strip() not in text:
                 break
             sizes.add(at)
-        code = around_code(self._around, text)
-        if rest.strip() in (";", ",") and code.endswith(rest.strip()):
-            sizes.add(len(rest))
         if max(sizes) >= len(rest.rstrip()):
             sizes.add(len(rest))
         return sorted(sizes)
@@ -196,10 +182,7 @@ class Fitting:
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
-                cost += _UNMATCHED + _dropped(stack, source[event.start : event.end])
-            elif event.kind == "open" and event.entry and event.entry.kind == "comment":
-                comment = source[event.end : source.find("\n", event.end)]
-                cost += _UNMATCHED * _partners(_FACES.sub("", comment), _TEXT_MARKS)[0]
+                cost += _UNMATCHED
         if around.inside:
             cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         return cost + self._num_unlike_below(stack, source)
@@ -209,29 +192,7 @@ class Fitting:
         around = self._around
         cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
         unclosed, waiting, spare = around.below(stack, source)
-        cost += sum(entry not in stack for entry in around.outer)
-        return cost + len(spare) + len(unclosed) + sum(entry not in around.outer for entry in waiting)
-
-
-def _dropped(stack: Stack, mark: str) -> int:
-    """Drop what a bracket closes under others that are open, and return how many those are."""
-    for depth in range(len(stack) - 2, max(-1, len(stack) - 4), -1):
-        if stack[depth].kind == "bracket" and CLOSING.get(mark) == stack[depth].mark[-1]:
-            num = len(stack) - depth - 2
-            del stack[depth:]
-            return num
-    return 0
-
-
-def around_code(around: CursorSurroundings, text: str) -> str:
-    """Return a text without the comment at its end."""
-    events, _ = around.scan(text)
-    comments = [
-        event.start
-        for event in events
-        if event.kind == "open" and event.entry and event.entry.kind == "comment"
-    ]
-    return text[: comments[-1] - len(around.before)].rstrip() if comments else text.rstrip()
+        return cost + len(spare) + len(unclosed) + len(waiting)
 
 
 def _raw_closing(text: str, mark: str) -> int:

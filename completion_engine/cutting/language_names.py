@@ -116,7 +116,7 @@ def _known(name: str) -> str:
     """Return the identifier of a name, or of the last part of a compound one that is known: `html.twig`."""
     if name in IDENTIFIERS:
         return name
-    if found := ALIASES.get(name) or ENDINGS.get(name):
+    if found := ALIASES.get(name) or FILE_NAMES.get(name) or ENDINGS.get(name):
         return found
     parts = name.split(".")
     return next((found for part in reversed(parts) if (found := _known(part))), "") if len(parts) > 1 else ""

@@ -14,7 +14,6 @@ from completion_engine.cutting.lines import (
     Line,
     code_of,
     continues,
-    defines,
     first_token,
     goes_on,
     is_clause,
@@ -29,7 +28,6 @@ from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
 _DASHES = re.compile(r"[ ]*(?:- +)+")
-_QUOTE = re.compile(r"[ \t]*(?:\"{3}|'{3})[;,)]*[ \t]*")
 _CLOSING = (")", "]", "}")
 
 
@@ -56,28 +54,18 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
         )
     lines = lines_of(around, text)
     if mode == "text":
-        return _end_of_text(around, text, lines)
+        return _end_of_text(text, lines)
     walk = _Statement if mode == "statement" else _Block
     return walk(around, text, lines).end()
 
 
-def _end_of_text(around: CursorSurroundings, text: str, lines: list[Line]) -> Stop | None:
+def _end_of_text(text: str, lines: list[Line]) -> Stop | None:
     has_text = False
     for line in lines:
         is_blank = not text[line.start : line.end].strip()
         if is_blank and has_text and line.is_ended:
             return Stop("end-of-paragraph", line.start - 1)
         has_text = has_text or not is_blank
-        is_string = around.inside is not None and around.inside.kind == "string"
-        if (
-            is_string
-            and line.is_ended
-            and _QUOTE.fullmatch(text, line.start, line.end)
-            and around.inside in around.lasting
-        ):
-            return Stop("end-of-block", max(0, line.start - 1))
-        if line.is_ended and around.inside and not line.inside:
-            return Stop("end-of-block", line.end)
     return None
 
 
@@ -160,13 +148,10 @@ class _Statement(_Walk):
     def _at_end(self, index: int) -> Stop | None:  # noqa: PLR0911 - one for each reason
         line = self.lines[index]
         code = code_of(self.around, self.text, self.lines, index)
-        if not code.strip() and index and not line.inside:
-            is_open = self.has_block or line.depth > self.base or opens_block(self._code_above(index))
-            return None if is_open else Stop("end-of-statement", self.last_end)
         self.last_end = line.end
         if self.is_closing or line.depth < self.base:
             return Stop("end-of-block", line.end)
-        if line.inside or line.depth - self._num_closed_by_rest(index) > self.base:
+        if line.inside or line.depth > self.base:
             return None if index or not has_body_below(self.around) else Stop("end-of-statement", line.end)
         if index == 0 and has_body_below(self.around):
             return Stop("end-of-statement", line.end)
@@ -185,13 +170,6 @@ class _Statement(_Walk):
         )
         return Stop("end-of-statement", line.end) if is_simple else None
 
-    def _code_above(self, index: int) -> str:
-        return code_of(self.around, self.text, self.lines, index - 1)
-
-    def _num_closed_by_rest(self, index: int) -> int:
-        """Brackets of the first line that the rest of the cursor's line closes."""
-        return 0 if index else sum(char in _CLOSING for char in self.around.rest)
-
 
 class _Block(_Walk):
     """Walks from a blank line through the rest of its block, or through one paragraph or definition in it."""
@@ -199,7 +177,7 @@ class _Block(_Walk):
     def __init__(self, around: CursorSurroundings, text: str, lines: list[Line]) -> None:
         super().__init__(around, text, lines)
         self.width = -1
-        self.is_closing = self.is_first_of_block = self.in_definition = False
+        self.is_closing = False
 
     def end(self) -> Stop | None:
         after_blank = False
@@ -208,7 +186,7 @@ class _Block(_Walk):
             if token and self.width < 0:
                 if width < self.around.indent and token not in _CLOSING:
                     return Stop("end-of-block", 0)
-                self._begin(width, index)
+                self.width = width
             elif token and (rule := self._leaves(index, token, width, after_blank=after_blank)):
                 return Stop(rule, self.last_end)
             is_blank = not self.whole(index).strip()
@@ -220,37 +198,18 @@ class _Block(_Walk):
                 return Stop(rule, line.end)
         return None
 
-    def _begin(self, width: int, index: int) -> None:
-        self.width = width
-        above = self.around.lines_above
-        self.is_first_of_block = bool(above) and indent_width(above[-1]) < width
-        self.in_definition = defines(self.whole(index))
-
     def _leaves(self, index: int, token: str, width: int, *, after_blank: bool) -> Reason | None:
         """Return the reason for which a line is outside of the block or paragraph; None if it is inside."""
         if token in _CLOSING or self.depth_before(index) > self.base or width > self.width:
             return None
-        is_tag = token.startswith("</") and self.around.marks.is_markup and width < self.width
-        self.is_closing = (is_closer(token) or is_tag) and not self.is_held(token, width)
+        self.is_closing = is_closer(token) and not self.is_held(token, width)
         if width < self.width:
-            is_outer = self.around.lines_above and width >= 0
-            return (
-                None
-                if is_outer and (self.is_closing or is_clause(token)) and self._is_header(width)
-                else "end-of-block"
-            )
+            return None if self.is_closing or is_clause(token) else "end-of-block"
         if self.is_closing or is_clause(token) or token.startswith("</"):
             return None
-        if after_blank and not self.is_first_of_block:
+        if after_blank:
             return "end-of-paragraph"
-        if self.in_definition and self.last_end:
-            return "end-of-statement"
-        self.in_definition = defines(self.whole(index))
         return None
-
-    def _is_header(self, width: int) -> bool:
-        above = [line for line in self.around.lines_above if indent_width(line) < self.width]
-        return bool(above) and indent_width(above[-1]) == width
 
     def _at_end(self, index: int) -> Reason | None:
         line = self.lines[index]

@@ -87,7 +87,7 @@ class CursorSurroundings:
             if re.compile(rf"(?<=[\s(\[{{,=:]){mark}(?=\w)").match(text, max(at, 0)):
                 return False
             line = text[text.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)]
-            if len(entry.mark) > 1 and at >= 0 and "\n" in text[:at] and not line.strip():
+            if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
                 return True
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
         opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
@@ -172,29 +172,6 @@ class CursorSurroundings:
             del waiting[at:]
         return Below(unclosed, waiting, spare)
 
-    @cached_property
-    def outer(self) -> list[Open]:
-        """The blocks around the cursor that lines after the known ones may close."""
-        if self.is_whole:
-            return []
-        rest = self.after.partition("\n")[0]
-        stack, source = list(self.stack), self.before + rest
-        for _ in scan(self.language, source, stack, len(self.before)):
-            pass
-        waiting = [entry for entry in self.below(stack, source).waiting if entry.start < self.line_start]
-        return [entry for entry in waiting if entry.mark[-1] not in "([" and not self._is_left(entry, source)]
-
-    def _is_left(self, entry: Open, source: str) -> bool:
-        """Return whether the next line is outside of what is open, so that nothing below closes it."""
-        following = self.lines_below[0] if self.lines_below else ""
-        is_outside = indent_width(following) <= width_of(source, entry)
-        return is_outside and following.lstrip()[:1] not in CLOSING and bool(following)
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether all of the document after the cursor is known."""
-        return len(self.after_all) == len(self.cursor.suffix)
-
 
 def closes(need: Need, entry: Open, source: str) -> bool:
     """Return whether a mark below closes a bracket or element, whose line is indented alike."""
@@ -217,18 +194,9 @@ def _width_at(text: str, at: int) -> int:
 def _open_after(language: str, lines: str) -> tuple[Open, ...]:
     """The marks that are open after whole lines; the same while a line is typed."""
     stack: Stack = []
-    for event in scan(language, lines, stack):
-        if event.kind == "unmatched" and stack and lines[event.start] in CLOSING:
-            _drop_to(stack, CLOSING[lines[event.start]])
+    for _ in scan(language, lines, stack):
+        pass
     return tuple(stack)
-
-
-def _drop_to(stack: Stack, mark: str) -> None:
-    """Close a bracket that lies under others, which a line left open."""
-    for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
-        if stack[depth].kind == "bracket" and stack[depth].mark[-1] == mark:
-            del stack[depth:]
-            return
 
 
 def forget_texts() -> None:
