@@ -119,7 +119,7 @@ class Cutter:
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
-        text, num_replaced = self._fitted(self._as_it_goes_on(text))
+        text, num_replaced = self._fitting.fitted(self._as_it_goes_on(text))
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -131,16 +131,6 @@ class Cutter:
     def leaves_open(self, shown: str, num_replaced: int) -> bool:
         """Return whether what is shown leaves a bracket or string open that nothing closes."""
         return self._fitting.leaves_open(shown, num_replaced)
-
-    def _fitted(self, text: str) -> tuple[str, int]:
-        """Return what fits; a line that ends the cursor's part does not belong to its language."""
-        around = self.around
-        end = around.closes.search(text) if around.closes and not around.ends_below else None
-        if end is None or "\n" not in text[: end.start()]:
-            return self._fitting.fitted(text)
-        at = text.rfind("\n", 0, end.start())
-        fitted, num_replaced = self._fitting.fitted(text[:at])
-        return (text if fitted == text[:at].rstrip() else fitted), num_replaced
 
     def _tidied(self, text: str) -> tuple[str, Reason]:
         around = self.around

@@ -15,6 +15,7 @@ _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
 _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
 _RUN = re.compile(r"\*+|_+|~+|`+|\$+")
+_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
@@ -77,7 +78,7 @@ class Fitting:
     def _within_slot(self, text: str) -> str:
         """Return the text without what may not stand before the rest of the line."""
         if self._around.cursor.has_rest_of_line:
-            return text[: self._slot_end(text)]
+            return _LINE_END.sub("", text[: self._slot_end(text)])
         rest, last = self._rest.strip(), text.rstrip()[-1:]
         if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
             end = self._closing_in(text) if self._around.stack else -1

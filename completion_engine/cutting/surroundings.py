@@ -13,7 +13,7 @@ from completion_engine.cutting.parts import part_at
 from completion_engine.request import Surroundings
 from completion_engine.text_window import CursorContext, indent_width
 
-_MAX_PART_CHARS = 8_000
+_MAX_PART_CHARS = 20_000  # before the cursor, in which the beginning of a part is searched
 
 
 class Need(NamedTuple):
@@ -46,14 +46,13 @@ class CursorSurroundings:
     def __init__(self, cursor: CursorContext) -> None:
         self.cursor = cursor
         self.document_language = canonical_language(cursor.language) if cursor.language else ""
-        part = part_at(self.document_language, cursor.prefix[-20_000:])
+        tail = cursor.prefix[-_MAX_PART_CHARS:]
+        part = part_at(self.document_language, tail)
         self.language = part.language
         self.marks = marks_of(part.language)
         self.is_part, self.closes = part.closes is not None, part.closes
-        window = len(cursor.prefix[-20_000:]) - part.start if self.is_part else len(cursor.before)
-        self.before = cursor.before[-window:] if window < len(cursor.before) else cursor.before
-        if not window:
-            self.before = ""
+        begin = min(len(cursor.before), len(tail) - part.start) if self.is_part else len(cursor.before)
+        self.before = cursor.before[len(cursor.before) - begin :]
         self.after_all = cursor.after
         self.after = cursor.after[: part.end(cursor.after)]
         self.ends_below = self.is_part and len(self.after) < len(cursor.after)
