@@ -20,7 +20,7 @@ from completion_engine.text_window import CursorContext
 
 _WORD_END = re.compile(
     r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
-    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
+    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f\u0900-\u0dff]*(?=[^\w$\u0300-\u036f\u0900-\u0dff])"
     r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )
@@ -51,10 +51,7 @@ class Cutter:
     @cached_property
     def _fitting(self) -> Fitting:
         around = self.around
-        language = around.document_language if around.language == "php-code" else around.language
-        before = around.cursor.before if around.language == "php-code" else around.before
-        after = around.after_all if around.language == "php-code" else around.after
-        return Fitting(around, SyntaxWindow(language, before, after))
+        return Fitting(around, SyntaxWindow(around.language, around.before, around.after))
 
     def stop(self, text: str) -> Stop | None:
         """Return where to end the text written so far; None to go on."""

@@ -79,10 +79,6 @@ class Fitting:
         """Return the text without what may not stand before the rest of the line."""
         if self._around.cursor.has_rest_of_line:
             return _LINE_END.sub("", text[: self._slot_end(text)])
-        rest, last = self._rest.strip(), text.rstrip()[-1:]
-        if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
-            end = self._closing_in(text) if self._around.stack else -1
-            return text[: end + 1] if end >= 0 else text
         return text
 
     def _slot_end(self, text: str) -> int:
@@ -175,17 +171,12 @@ class Fitting:
         start, stack, cost = len(around.before), list(around.stack), 0
         if around.marks.is_markup:
             cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
-        string_end = start + len(joined)
         source = around.before + joined + "\n"
         for event in scan(around.language, source, stack, start):
-            if event.kind == "close" and event.entry is around.inside and around.inside:
-                string_end = event.start
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
                 cost += _UNMATCHED
-        if around.inside:
-            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         return cost + self._num_unlike_below(stack, source)
 
     def _num_unlike_below(self, stack: Stack, source: str) -> int:

@@ -141,10 +141,10 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
             start -= 1
         once = masked[start : start + period]
         num_letters = sum(char.isalpha() for char in once)
-        is_counted = masked is text or num_letters >= (1 if has_line else 8)
-        if is_counted and _NUMBERS.sub(_zeros, once * 2) not in _NUMBERS.sub(
-            _zeros, around.before + around.after
-        ):
+        document = around.before + around.after
+        if masked is not text:
+            document = _NUMBERS.sub(_zeros, document) if num_letters >= (1 if has_line else 8) else once * 2
+        if once * 2 not in document:
             return Stop("repeats-itself", _end_of_round(text, start + period))
     return None
 

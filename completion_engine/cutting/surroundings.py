@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -82,9 +81,7 @@ class CursorSurroundings:
         if not self.after.strip():
             return entry.mark in self.marks.quotes
         if entry.mark in self.marks.quotes:
-            mark, at = re.escape(entry.mark), text.find(entry.mark)
-            if re.compile(rf"(?<=[\s(\[{{,=:]){mark}(?=\w)").match(text, max(at, 0)):
-                return False
+            at = text.find(entry.mark)
             line = text[text.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)]
             if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
                 return True
