@@ -20,7 +20,7 @@ from completion_engine.text_window import CursorContext
 
 _WORD_END = re.compile(
     r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
-    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f\u0900-\u0dff]*(?=[^\w$\u0300-\u036f\u0900-\u0dff])"
+    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
     r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )

@@ -38,7 +38,8 @@ class Fitting:
 
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
-        text = self._within_slot(text)
+        if self._around.cursor.has_rest_of_line:
+            text = self._within_slot(text)
         is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
         if is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
@@ -77,9 +78,7 @@ class Fitting:
 
     def _within_slot(self, text: str) -> str:
         """Return the text without what may not stand before the rest of the line."""
-        if self._around.cursor.has_rest_of_line:
-            return _LINE_END.sub("", text[: self._slot_end(text)])
-        return text
+        return _LINE_END.sub("", text[: self._slot_end(text)])
 
     def _slot_end(self, text: str) -> int:
         """Return where a text leaves the pair, part or cell that the rest of the line ends."""
@@ -171,12 +170,16 @@ class Fitting:
         start, stack, cost = len(around.before), list(around.stack), 0
         if around.marks.is_markup:
             cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
-        source = around.before + joined + "\n"
+        source, string_end = around.before + joined + "\n", start + len(joined)
         for event in scan(around.language, source, stack, start):
+            if around.inside and event.kind == "close" and event.entry is around.inside:
+                string_end = event.start
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
                 cost += _UNMATCHED
+        if around.inside:
+            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         return cost + self._num_unlike_below(stack, source)
 
     def _num_unlike_below(self, stack: Stack, source: str) -> int:
