@@ -12,7 +12,7 @@ from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop, stray_end_tag
+from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
@@ -57,8 +57,6 @@ class Cutter:
         """Return where to end the text written so far; None to go on."""
         around = self.around
         found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
-        if (at := stray_end_tag(around, text)) >= 0:
-            found.append(Stop("does-not-fit", len(text[:at].rstrip())))
         ends_part = around.closes is not None and around.closes.search(text) is not None
         if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))

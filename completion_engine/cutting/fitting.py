@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion_engine.cutting.lexer import CLOSING, Stack, scan
+from completion_engine.cutting.lexer import CLOSING, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 
@@ -53,7 +53,7 @@ class Fitting:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
-            base = self._syntax.num_errors("") if errors else None
+            base = self._syntax.num_errors_before if errors else None
             if errors == 0:
                 return fits[-1]
             if base is None or errors is None or (base and not self._rest.strip()):
@@ -137,7 +137,7 @@ class Fitting:
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
         rest = self._rest[num_replaced:]
-        return bool(text) and _is_word(text[-1]) and bool(rest) and _is_word(rest[0])
+        return bool(text) and text[-1].isalnum() and bool(rest) and rest[0].isalnum()
 
     def _overlaps(self, text: str) -> list[int]:
         """Lengths of the heads of the rest of the line that a text may replace."""
@@ -147,10 +147,9 @@ class Fitting:
         if not rest.strip():
             return [len(rest)]
         for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
-            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace():
-                is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
-                if not is_short_word:
-                    sizes.add(size)
+            is_short_word = rest[size - 1].isalnum() and size - blanks < 3 and rest[size:].strip()
+            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace() and not is_short_word:
+                sizes.add(size)
         at = 0
         while found := _CLOSING_HEAD.match(rest, at) or (at and _SEPARATOR.match(rest, at)):
             at = found.end()
@@ -180,14 +179,8 @@ class Fitting:
                 cost += _UNMATCHED
         if around.inside:
             cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
-        return cost + self._num_unlike_below(stack, source)
-
-    def _num_unlike_below(self, stack: Stack, source: str) -> int:
-        """Return how many marks the lines below close without need, or leave open."""
-        around = self._around
-        cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
-        unclosed, waiting, spare = around.below(stack, source)
-        return cost + len(spare) + len(unclosed) + len(waiting)
+        cost += _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
+        return cost + around.num_unmatched(stack, source)
 
 
 def _raw_closing(text: str, mark: str) -> int:
@@ -228,7 +221,3 @@ def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
         else:
             opened.append(mark)
     return cost, opened
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum()

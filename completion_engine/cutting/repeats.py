@@ -15,7 +15,6 @@ _MIN_TELLING = 3  # letters and digits of a line that tells its place
 _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS, _MIN_REST = 20, 12
 _CLOSING = " \t)]}>*_~`$|'\".,;:"
-_END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
 _NUMBERS = re.compile(r"\d+")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
@@ -158,15 +157,6 @@ def _end_of_round(text: str, end: int) -> int:
         text.rfind(" ", 0, end) if text[end - 1 : end + 1].strip(_SIGNS) == text[end - 1 : end + 1] else end
     )
     return word_end if text[: max(word_end, 0)].strip() else end
-
-
-def stray_end_tag(around: CursorSurroundings, text: str) -> int:
-    """Return where a text ends an element that nothing begins; -1 if it does not."""
-    for tag in _END_TAG.finditer(text):
-        document = (around.cursor.before + text[: tag.start()] + around.after_all).lower()
-        if f"<{tag[1]}".lower() not in document and f"</{tag[1]}".lower() not in document:
-            return tag.start()
-    return -1
 
 
 def chat_start(around: CursorSurroundings, text: str) -> int:

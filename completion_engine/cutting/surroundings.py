@@ -25,17 +25,6 @@ class Need(NamedTuple):
     width: int
 
 
-class Below(NamedTuple):
-    """The marks that the lines below leave open: those around closed ones, and those not reached.
-
-    `spare` are the marks that close nothing before them.
-    """
-
-    unclosed: list[Open]
-    waiting: list[Open]
-    spare: list[Need]
-
-
 class CursorSurroundings:
     """The document around one cursor, cut to the part in the cursor's language. Found once per request.
 
@@ -154,19 +143,15 @@ class CursorSurroundings:
             if event.kind == "unmatched"
         ]
 
-    def below(self, stack: Stack, source: str) -> Below:
-        """Return how the lines below close what is open at the end of a text."""
+    def num_unmatched(self, stack: Stack, source: str) -> int:
+        """Return how many marks the lines below leave open, or close without need, after a text."""
         waiting = [entry for entry in stack if entry.kind in ("bracket", "element")]
-        spare: list[Need] = []
-        unclosed: list[Open] = []
+        num = 0
         for need in self.needs:
             at = next((at for at in range(len(waiting) - 1, -1, -1) if closes(need, waiting[at], source)), -1)
-            if at < 0:
-                spare.append(need)
-                continue
-            unclosed += waiting[at + 1 :]
-            del waiting[at:]
-        return Below(unclosed, waiting, spare)
+            num += 1 if at < 0 else len(waiting) - at - 1
+            del waiting[at if at >= 0 else len(waiting) :]
+        return num + len(waiting)
 
 
 def closes(need: Need, entry: Open, source: str) -> bool:

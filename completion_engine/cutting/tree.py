@@ -39,7 +39,11 @@ class SyntaxWindow:
         self._is_unknown = self._parser is None or any(
             len(line) > _MAX_LINE_BYTES for line in self._before.split(b"\n")
         )
-        self._found: dict[tuple[str, int], int | None] = {}
+
+    @cached_property
+    def num_errors_before(self) -> int | None:
+        """The number of errors without a text."""
+        return self.num_errors("")
 
     @cached_property
     def _base(self) -> Begun | None:
@@ -51,12 +55,6 @@ class SyntaxWindow:
 
         The text replaces `num_replaced` characters after the cursor. None if the number is unknown.
         """
-        key = text, num_replaced
-        if key not in self._found:
-            self._found[key] = self._num_errors(text, num_replaced)
-        return self._found[key]
-
-    def _num_errors(self, text: str, num_replaced: int) -> int | None:
         if self._is_unknown or self._spent_s > _MAX_SPENT_S or self._base is None:
             return None
         after = self._after[num_replaced : num_replaced + _MAX_AFTER_CHARS]
@@ -66,11 +64,8 @@ class SyntaxWindow:
         tree = self._within_time(source, self._base)
         blanks = after[: len(after) - len(after.lstrip())]
         end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
-        return (
-            _num_within(tree, self._before.rfind(b"\n") + 1, end if end >= 0 else len(source))
-            if tree
-            else None
-        )
+        start = self._before.rfind(b"\n") + 1
+        return _num_within(tree, start, end if end >= 0 else len(source)) if tree else None
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
