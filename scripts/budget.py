@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 17_000, 123),
-    Cap("completion_engine", 33_200, 243),
+    Cap("completion_engine", 32_900, 243),
     Cap("ngram_cache", 5_150, 34),
-    Cap("tests", 57_900, 422, but=("benchmarks",)),
+    Cap("tests", 56_700, 412, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_900, 124),
     Cap("scripts", 2_350, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 55_300, 400)
+WHOLE = Cap(" and ".join(SHIPPED), 55_000, 400)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
