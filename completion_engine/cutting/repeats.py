@@ -24,7 +24,7 @@ _ONCE = re.compile(
 )
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
-_ENDS = " \t,;&+\\_\"'`"  # of a line that may be the last one of a list, or go on
+_ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
 
 
 def is_telling(line: str) -> bool:

@@ -13,8 +13,7 @@ from tree_sitter import Parser, Tree
 
 from completion_engine.grammars import Begun, new_parser, parse_within
 
-_MAX_SPENT_S = 0.008  # for all parses at one cursor
-_MAX_PARSE_S = 0.008  # a parser needs seconds for text that is not code of its language
+_MAX_SPENT_S = 0.008  # for all parses at one cursor; one needs seconds for text that is no code
 _MAX_BEFORE_CHARS = 4_000
 _MAX_AFTER_CHARS = 1_000
 _MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
@@ -69,7 +68,8 @@ class SyntaxWindow:
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
-        tree = parse_within(self._parser, source, _MAX_PARSE_S, old) if self._parser else None
+        left_s = _MAX_SPENT_S - self._spent_s
+        tree = parse_within(self._parser, source, left_s, old) if self._parser else None
         self._spent_s += time.thread_time() - begun_s
         self._is_unknown = self._is_unknown or tree is None
         return tree

@@ -1,4 +1,4 @@
-"""What is shown beyond the rows of `cuts.txt`: the reasons for no text, characters, settings, time."""
+"""Suggestions beyond the rows of `cuts.txt`: the reasons for no text, characters, settings, time."""
 
 from __future__ import annotations
 
