@@ -13,7 +13,7 @@ from tree_sitter import Parser, Tree
 
 from completion_engine.grammars import Begun, new_parser, parse_within
 
-_MAX_SPENT_S = 0.008  # for all parses at one cursor; one needs seconds for text that is no code
+_MAX_SPENT_S = 0.006  # for all parses at one cursor; text that is not code takes seconds
 _MAX_BEFORE_CHARS = 4_000
 _MAX_AFTER_CHARS = 1_000
 _MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
