@@ -39,7 +39,7 @@ class Fitting:
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         if self._around.cursor.has_rest_of_line:
-            text = self._within_slot(text)
+            text = _LINE_END.sub("", text[: self._slot_end(text)])
         is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
         if is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
@@ -49,7 +49,8 @@ class Fitting:
             num_replaced = min(
                 self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
             )
-            if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
+            is_glued = shorter[-1:].isalnum() and self._rest[num_replaced:][:1].isalnum()
+            if is_glued or self._balance(shorter, num_replaced) > self._plain:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
@@ -75,10 +76,6 @@ class Fitting:
     def leaves_open(self, text: str, num_replaced: int) -> bool:
         """Return whether a text leaves more open, or closes more, than the document does without it."""
         return self._balance(text, num_replaced) > self._plain
-
-    def _within_slot(self, text: str) -> str:
-        """Return the text without what may not stand before the rest of the line."""
-        return _LINE_END.sub("", text[: self._slot_end(text)])
 
     def _slot_end(self, text: str) -> int:
         """Return where a text leaves the pair, part or cell that the rest of the line ends."""
@@ -134,10 +131,6 @@ class Fitting:
                 or (event.kind == "close" and event.entry and event.entry.start < start)
             ]
         yield from (line[:end].rstrip() for end in reversed(ends[-_MAX_TRIMS:]) if end < len(line))
-
-    def _is_glued(self, text: str, num_replaced: int) -> bool:
-        rest = self._rest[num_replaced:]
-        return bool(text) and text[-1].isalnum() and bool(rest) and rest[0].isalnum()
 
     def _overlaps(self, text: str) -> list[int]:
         """Lengths of the heads of the rest of the line that a text may replace."""

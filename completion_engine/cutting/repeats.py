@@ -16,7 +16,7 @@ _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS, _MIN_REST = 20, 12
 _CLOSING = " \t)]}>*_~`$|'\".,;:"
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
-_NUMBERS = re.compile(r"\d+")
+_DIGIT = re.compile(r"\d")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
 _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
@@ -115,12 +115,8 @@ def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
     Whole lines and rounds of 20 characters or more count the third time, others the fifth time, as do rounds
     that differ in numbers. Rulers and repeats of the document do not count.
     """
-    masked = _NUMBERS.sub(_zeros, text)
+    masked = _DIGIT.sub("0", text)
     return _circle(around, text, text) or (_circle(around, text, masked) if masked != text else None)
-
-
-def _zeros(found: re.Match[str]) -> str:
-    return "0" * len(found[0])
 
 
 def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
@@ -142,7 +138,7 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         num_letters = sum(char.isalpha() for char in once)
         document = around.before + around.after
         if masked is not text:
-            document = _NUMBERS.sub(_zeros, document) if num_letters >= (1 if has_line else 8) else once * 2
+            document = _DIGIT.sub("0", document) if num_letters >= (1 if has_line else 8) else once * 2
         if once * 2 not in document:
             return Stop("repeats-itself", _end_of_round(text, start + period))
     return None

@@ -28,6 +28,7 @@ from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
 _DASHES = re.compile(r"[ ]*(?:- +)+")
+_PARAGRAPH_END = re.compile(r"\S[^\n]*(\n)[ \t]*\n")
 _CLOSING = (")", "]", "}")
 
 
@@ -53,19 +54,10 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
             else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
         )
     if mode == "text":
-        return _end_of_text(text, lines_of(around, text))
+        found = _PARAGRAPH_END.search(text)
+        return Stop("end-of-paragraph", found.start(1)) if found else None
     end_of_rows = _end_of_statement if mode == "statement" else _end_of_block
     return end_of_rows(around, _rows(around, text), _depth_before(around))
-
-
-def _end_of_text(text: str, lines: list[Line]) -> Stop | None:
-    has_text = False
-    for line in lines:
-        is_blank = not text[line.start : line.end].strip()
-        if is_blank and has_text and line.is_ended:
-            return Stop("end-of-paragraph", line.start - 1)
-        has_text = has_text or not is_blank
-    return None
 
 
 class _Row(NamedTuple):
