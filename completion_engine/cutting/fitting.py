@@ -90,6 +90,8 @@ class Fitting:
         elif rest.lstrip().startswith(_CELLS) and around.marks.is_prose:
             cell = _PIPE if head == "|" else _TEX_CELL
             ends.append(found.start() if (found := cell.search(text)) else -1)
+        elif head and head in "\"'|":
+            ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
             run = _RUN.match(rest.lstrip())
             opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
