@@ -1,4 +1,4 @@
-"""Repairs the joints of a text: its indentation, its blanks, and what it repeats of the cursor's line."""
+"""Repairs the indentation and the blanks of a text."""
 
 from __future__ import annotations
 
@@ -10,49 +10,9 @@ from completion_engine.cutting.lines import Line, opens_block
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
-_MIN_ECHO_CHARS = 8
-_SIGN = re.compile(r"[^\w\s]|\s")
+_NO_LAST_COMMA = frozenset({"json", "jsonl", "sql", "haskell", "elm"})
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")
-
-
-def without_echo(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a copy of what stands left of the cursor; data repeats itself."""
-    typed = around.line_prefix.strip()
-    if len(typed) < _MIN_ECHO_CHARS or not _SIGN.search(typed) or typed.endswith((",", ";", "|")):
-        return text
-    stripped = text.lstrip()
-    rest = stripped[len(typed) :]
-    is_row = any(typed[period:] == typed[:-period] for period in range(1, len(typed) // 2 + 1))
-    return rest if stripped.startswith(typed) and not rest.lstrip().startswith(typed) and not is_row else text
-
-
-def without_doubled_brace(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a brace that opens again what the brace before the cursor has opened."""
-    before = around.line_prefix
-    is_in_text = len(around.stack) > 1 and around.stack[-2].kind == "string"
-    is_hole = (
-        before.endswith("{") and (is_in_text or before[-2:-1] in (">", "$", "#")) and text.startswith("{")
-    )
-    depth = 0
-    for at, char in enumerate(text if is_hole else ""):
-        depth += (char == "{") - (char == "}")
-        if not depth:
-            return text[1:at] + text[at + 1 :]
-    return text
-
-
-def without_doubled_mark(around: CursorSurroundings, text: str) -> str:
-    """Return the text without an emphasis mark that the cursor is already between: `*` and then `*not**`."""
-    mark = around.line_prefix[-1:]
-    is_doubled = (
-        around.marks.is_prose
-        and mark
-        and mark in "*_~`$"
-        and around.rest.startswith(mark)
-        and text.startswith(mark)
-    )
-    return text.lstrip(mark).partition(mark)[0] if is_doubled else text
 
 
 def without_double_blank(around: CursorSurroundings, text: str) -> str:
@@ -150,27 +110,13 @@ def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[L
         is_break = around.marks.is_prose and content.strip() and content.endswith("  ") and line.is_ended
         kept.append(content if is_string else content.rstrip() + "  " * bool(is_break))
     stripped = "\n".join(kept).rstrip()
-    needs_blank = (
-        around.rest[:1].strip()
-        and around.rest[0] not in "$*_~`"
-        and "\n" not in text
-        and text[-1:] == " "
-        and bool(stripped)
-    )
-    is_shown = around.cursor.has_rest_of_line or (around.inside and around.inside.kind == "string")
-    begins_alike = (
-        bool(around.stack)
-        and (around.before + text)[around.stack[-1].start + len(around.stack[-1].mark) :][:1] == " "
-    )
-    return stripped + " " if needs_blank and (is_shown or begins_alike) else stripped
+    rest = around.rest[:1]
+    is_apart = rest.strip() and rest not in "$*_~`" and "\n" not in text and text[-1:] == " " and stripped
+    return stripped + " " * bool(is_apart and (around.cursor.has_rest_of_line or around.kind == "string"))
 
 
-def without_last_separator(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a comma before a closing bracket, where the language allows none."""
+def without_last_comma(around: CursorSurroundings, text: str) -> str:
+    """Return the text without a comma before a closing bracket below, where the language allows none."""
     below = around.lines_below[0].lstrip() if around.lines_below else ""
-    separators = {"erlang": ",;", **dict.fromkeys(("json", "jsonl", "sql", "haskell", "elm"), ",")}.get(
-        around.language
-    )
-    is_last = below.startswith((")", "]", "}", "end"))
-    is_wrong = bool(separators and text) and text[-1] in (separators or "") and not around.rest.strip(')]}"')
-    return text[:-1] if is_last and is_wrong else text
+    is_last = around.language in _NO_LAST_COMMA and below.startswith((")", "]", "}"))
+    return text.removesuffix(",") if is_last and not around.rest.strip(')]}"') else text

@@ -12,7 +12,7 @@ from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop, stray_end_tag
+from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
@@ -24,7 +24,6 @@ _WORD_END = re.compile(
     r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
     re.DOTALL,
 )
-_WORD_LINE = re.compile(r"^([A-Z_][A-Z0-9_]+)\n", re.MULTILINE)
 _CLAUSE = re.compile(
     r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
     re.IGNORECASE,
@@ -52,17 +51,12 @@ class Cutter:
     @cached_property
     def _fitting(self) -> Fitting:
         around = self.around
-        language = around.document_language if around.language == "php-code" else around.language
-        before = around.cursor.before if around.language == "php-code" else around.before
-        after = around.after_all if around.language == "php-code" else around.after
-        return Fitting(around, SyntaxWindow(language, before, after))
+        return Fitting(around, SyntaxWindow(around.language, around.before, around.after))
 
     def stop(self, text: str) -> Stop | None:
         """Return where to end the text written so far; None to go on."""
         around = self.around
         found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
-        if (at := stray_end_tag(around, text)) >= 0:
-            found.append(Stop("does-not-fit", len(text[:at].rstrip())))
         ends_part = around.closes is not None and around.closes.search(text) is not None
         if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
@@ -78,20 +72,11 @@ class Cutter:
         """Return where a text ends the part in another language around the cursor."""
         found = self.around.closes.search(text) if self.around.closes else None
         if found is None or found.start() == found.end():
-            return self._other_heredoc(text)
+            return None
         end = text.find("\n", found.end())
         if self.around.ends_below:
             return Stop("end-of-block", len(text[: found.start()].rstrip()))
         return Stop("end-of-block", end) if end >= 0 else None
-
-    def _other_heredoc(self, text: str) -> Stop | None:
-        """Return the end before a line that ends another heredoc of the document."""
-        for found in _WORD_LINE.finditer(text) if self.around.is_part else ():
-            if re.search(
-                rf"<<\S{{0,2}}[ \t]*['\"]?{found[1]}\b", self.around.cursor.before + self.around.after_all
-            ):
-                return Stop("end-of-block", max(0, found.start() - 1))
-        return None
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
@@ -129,7 +114,7 @@ class Cutter:
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
-        text, num_replaced = self._fitted(self._as_it_goes_on(text))
+        text, num_replaced = self._fitting.fitted(self._as_it_goes_on(text))
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -142,24 +127,11 @@ class Cutter:
         """Return whether what is shown leaves a bracket or string open that nothing closes."""
         return self._fitting.leaves_open(shown, num_replaced)
 
-    def _fitted(self, text: str) -> tuple[str, int]:
-        """Return what fits; a line that ends the cursor's part does not belong to its language."""
-        around = self.around
-        end = around.closes.search(text) if around.closes and not around.ends_below else None
-        if end is None or "\n" not in text[: end.start()]:
-            return self._fitting.fitted(text)
-        at = text.rfind("\n", 0, end.start())
-        fitted, num_replaced = self._fitting.fitted(text[:at])
-        return (text if fitted == text[:at].rstrip() else fitted), num_replaced
-
     def _tidied(self, text: str) -> tuple[str, Reason]:
         around = self.around
         rule: Reason = "blank"
         for _ in range(_MAX_ROUNDS):
             before = text
-            text = cleaning.without_echo(around, text)
-            text = cleaning.without_doubled_brace(around, text)
-            text = cleaning.without_doubled_mark(around, text)
             text = cleaning.without_double_blank(around, text)
             text = cleaning.without_extra_indent(around, text)
             text = cleaning.with_document_indent(around, text, lines_of(around, text))
@@ -167,7 +139,7 @@ class Cutter:
             if stop and stop.num_chars < len(text):
                 text, rule = text[: stop.num_chars], stop.rule
             text = cleaning.without_trailing_blanks(around, text, lines_of(around, text))
-            text = cleaning.without_last_separator(around, text)
+            text = cleaning.without_last_comma(around, text)
             if text == before:
                 break
         return text, rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from completion_engine.cutting.lexer import CLOSING, Stack, scan
+from completion_engine.cutting.lexer import CLOSING, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 
@@ -17,7 +17,6 @@ _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
 _RUN = re.compile(r"\*+|_+|~+|`+|\$+")
 _LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
-_FACES = re.compile(r"[:;=8xX][-^o']?[)\]}]|^[\s>*-]*\(?\w{1,3}\)")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
 _SYMMETRIC = "*_~`$"
@@ -39,7 +38,8 @@ class Fitting:
 
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
-        text = self._within_slot(text)
+        if self._around.cursor.has_rest_of_line:
+            text = _LINE_END.sub("", text[: self._slot_end(text)])
         is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
         if is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
@@ -49,15 +49,16 @@ class Fitting:
             num_replaced = min(
                 self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
             )
-            if self._balance(shorter, num_replaced) > self._plain or self._is_glued(shorter, num_replaced):
+            is_glued = shorter[-1:].isalnum() and self._rest[num_replaced:][:1].isalnum()
+            if is_glued or self._balance(shorter, num_replaced) > self._plain:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
-            if errors is None or errors == 0:
-                return fits[-1] if errors == 0 or not best[0] else best
-            base = self._syntax.num_errors("")
-            if base is None or (base and not self._rest.strip()):
-                return fits[0]
+            base = self._syntax.num_errors_before if errors else None
+            if errors == 0:
+                return fits[-1]
+            if base is None or errors is None or (base and not self._rest.strip()):
+                return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
         if best[0] or self._around.cursor.has_rest_of_line:
@@ -76,29 +77,13 @@ class Fitting:
         """Return whether a text leaves more open, or closes more, than the document does without it."""
         return self._balance(text, num_replaced) > self._plain
 
-    def _within_slot(self, text: str) -> str:
-        """Return the text without what may not stand before the rest of the line."""
-        rest, last = self._rest.strip(), text.rstrip()[-1:]
-        if self._around.cursor.has_rest_of_line:
-            text = _LINE_END.sub("", text[: self._slot_end(text)])
-            is_ended = text.endswith(";") and rest[:1].isalpha() and rest not in text
-            return text[:-1] if is_ended else text
-        if rest[-1:] in (",", ";") and last in ",;([{" and last != rest[-1:] and last:
-            end = self._closing_in(text) if self._around.stack else -1
-            return text[: end + 1] if end >= 0 else text
-        return text
-
     def _slot_end(self, text: str) -> int:
         """Return where a text leaves the pair, part or cell that the rest of the line ends."""
         around, rest = self._around, self._rest
         ends = [len(text)]
-        if around.closes and around.closes.search(rest) and (found := around.closes.search(text)):
-            ends.append(found.start())
         closed = self._closing_in(rest) if around.stack else -1
         if _ONLY_CLOSES.fullmatch(rest, max(closed, 0)) or _ONLY_CLOSES.fullmatch(rest.lstrip("|")):
             return min(ends)
-        if closed >= 0 and (end := self._closing_in(text)) >= 0:
-            ends.append(end)
         head = rest.lstrip()[:1]
         if head in CLOSING:
             ends.append(_raw_closing(text, head))
@@ -149,10 +134,6 @@ class Fitting:
             ]
         yield from (line[:end].rstrip() for end in reversed(ends[-_MAX_TRIMS:]) if end < len(line))
 
-    def _is_glued(self, text: str, num_replaced: int) -> bool:
-        rest = self._rest[num_replaced:]
-        return bool(text) and _is_word(text[-1]) and bool(rest) and _is_word(rest[0])
-
     def _overlaps(self, text: str) -> list[int]:
         """Lengths of the heads of the rest of the line that a text may replace."""
         rest, stripped = self._rest, text.rstrip()
@@ -161,20 +142,15 @@ class Fitting:
         if not rest.strip():
             return [len(rest)]
         for size in range(blanks + 1, min(len(rest), blanks + len(text)) + 1):
-            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace():
-                is_word_cut = _is_word(rest[size - 1]) and _is_word(rest[size : size + 1] or " ")
-                is_short_word = _is_word(rest[size - 1]) and size - blanks < 3 and rest[size:].strip()
-                if not is_word_cut and not is_short_word:
-                    sizes.add(size)
+            is_short_word = rest[size - 1].isalnum() and size - blanks < 3 and rest[size:].strip()
+            if stripped.endswith(rest[blanks:size]) and not rest[size - 1].isspace() and not is_short_word:
+                sizes.add(size)
         at = 0
         while found := _CLOSING_HEAD.match(rest, at) or (at and _SEPARATOR.match(rest, at)):
             at = found.end()
             if found[0].strip() not in text:
                 break
             sizes.add(at)
-        code = around_code(self._around, text)
-        if rest.strip() in (";", ",") and code.endswith(rest.strip()):
-            sizes.add(len(rest))
         if max(sizes) >= len(rest.rstrip()):
             sizes.add(len(rest))
         return sorted(sizes)
@@ -188,50 +164,18 @@ class Fitting:
         start, stack, cost = len(around.before), list(around.stack), 0
         if around.marks.is_markup:
             cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
-        string_end = start + len(joined)
-        source = around.before + joined + "\n"
+        source, string_end = around.before + joined + "\n", start + len(joined)
         for event in scan(around.language, source, stack, start):
-            if event.kind == "close" and event.entry is around.inside and around.inside:
+            if around.inside and event.kind == "close" and event.entry is around.inside:
                 string_end = event.start
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
-                cost += _UNMATCHED + _dropped(stack, source[event.start : event.end])
-            elif event.kind == "open" and event.entry and event.entry.kind == "comment":
-                comment = source[event.end : source.find("\n", event.end)]
-                cost += _UNMATCHED * _partners(_FACES.sub("", comment), _TEXT_MARKS)[0]
+                cost += _UNMATCHED
         if around.inside:
             cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
-        return cost + self._num_unlike_below(stack, source)
-
-    def _num_unlike_below(self, stack: Stack, source: str) -> int:
-        """Return how many marks the lines below close without need, or leave open."""
-        around = self._around
-        cost = _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
-        unclosed, waiting, spare = around.below(stack, source)
-        cost += sum(entry not in stack for entry in around.outer)
-        return cost + len(spare) + len(unclosed) + sum(entry not in around.outer for entry in waiting)
-
-
-def _dropped(stack: Stack, mark: str) -> int:
-    """Drop what a bracket closes under others that are open, and return how many those are."""
-    for depth in range(len(stack) - 2, max(-1, len(stack) - 4), -1):
-        if stack[depth].kind == "bracket" and CLOSING.get(mark) == stack[depth].mark[-1]:
-            num = len(stack) - depth - 2
-            del stack[depth:]
-            return num
-    return 0
-
-
-def around_code(around: CursorSurroundings, text: str) -> str:
-    """Return a text without the comment at its end."""
-    events, _ = around.scan(text)
-    comments = [
-        event.start
-        for event in events
-        if event.kind == "open" and event.entry and event.entry.kind == "comment"
-    ]
-    return text[: comments[-1] - len(around.before)].rstrip() if comments else text.rstrip()
+        cost += _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
+        return cost + around.num_unmatched(stack, source)
 
 
 def _raw_closing(text: str, mark: str) -> int:
@@ -272,7 +216,3 @@ def _partners(text: str, marks: re.Pattern[str]) -> tuple[int, list[str]]:
         else:
             opened.append(mark)
     return cost, opened
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum()

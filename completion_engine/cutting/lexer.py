@@ -24,6 +24,7 @@ _REGEX = (
 _TEMPLATES = (("<!--", "-->"), ("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("<?", "?>"))
 _TAG_END = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?P<empty>/>)|(?P<end>>)|(?P<newline>\n)|\{\{.*?\}\}")
 _TAG_NAME = re.compile(r"[A-Za-z!][\w:.-]*")
+_NEWLINE = re.compile("\n")
 _HASH = r"(?<![^\s;,()\]}])#"
 _LINE_START = frozenset({'"', "*", "rem", "::"})
 
@@ -110,7 +111,7 @@ def scan(language: str, text: str, stack: Stack, at: int = 0) -> Iterator[Event]
     """Yield the events of `text[at:]`; `stack` holds what is open before it, and changes with each event."""
     marks, code = marks_of(language), _code(language)
     if marks.is_prose:
-        yield from _lines(text, at)
+        yield from (Event("newline", *found.span()) for found in _NEWLINE.finditer(text, at))
         return
     while True:
         top = stack[-1] if stack else None
@@ -128,11 +129,6 @@ def scan(language: str, text: str, stack: Stack, at: int = 0) -> Iterator[Event]
         event = _in_text(marks, found, stack) if is_text else _in_code(found, stack)
         if event is not None:
             yield event
-
-
-def _lines(text: str, at: int) -> Iterator[Event]:
-    while (at := text.find("\n", at) + 1) > 0:
-        yield Event("newline", at - 1, at)
 
 
 def _in_text(marks: Marks, found: re.Match[str], stack: Stack) -> Event | None:

@@ -25,14 +25,6 @@ _CLAUSE = re.compile(
     r"(?:else\w*|elif|elsif|except|catch|finally|rescue|ensure|when|case|default|while|until|then|do)\Z"
 )
 _CLOSER = re.compile(r"(?:end\w*|fi|done|esac|od|loop|next|wend|\#endif|\#end)\Z", re.IGNORECASE)
-_DEFINITION = re.compile(
-    r"^\s*(?:(?:export|default|public|private|protected|internal|static|async|pub(?:\(\w+\))?|final|override|local|abstract|unsafe)\s+)*"
-    r"(?:def|class|function|fn|func|fun|sub|proc|procedure|struct|enum|interface|impl|trait|module|namespace|record|object)\b"
-    r"|^\s*[\w<>\[\],*&: ]+\([^;=]*\)[^;=]*\{\s*\Z"
-)
-_NOT_DEFINITION = re.compile(
-    r"^\s*(?:if|for|while|switch|else|try|catch|return|do|with|foreach|match|when|unless|until|elif)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +116,3 @@ def is_clause(token: str) -> bool:
 def is_closer(token: str) -> bool:
     """Return whether a word ends the block above it, such as `end`."""
     return _CLOSER.match(token) is not None
-
-
-def defines(code: str) -> bool:
-    """Return whether a line begins a definition."""
-    return _DEFINITION.match(code) is not None and not _NOT_DEFINITION.match(code)

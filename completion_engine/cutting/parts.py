@@ -5,91 +5,57 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from completion_engine.cutting.language_names import IDENTIFIERS, canonical_language
 from completion_engine.text_window import indent_width
 
-_MAX_CHARS = 20_000  # text before the cursor in which the beginning of a part is searched
 _INDENTED = "indent"  # the part ends at a line that is indented no deeper than its beginning
-_MARKUP = "html vue svelte astro php erb ejs jinja liquid handlebars blade smarty razor heex xml markdown mdx"
-_PROSE = "markdown mdx rmd quarto plaintext restructuredtext asciidoc typst org"
+_HOSTS = {
+    "MARKUP": "html vue svelte astro php erb ejs jinja liquid handlebars blade smarty razor xml markdown mdx",
+    "PROSE": "markdown mdx rmd quarto plaintext restructuredtext asciidoc typst org",
+    "YAML": "yaml dockercompose",
+}
+# host languages ¦ what opens a part; `lang` names its language ¦ what closes it ¦ its language otherwise
+_TABLE = r"""
+MARKUP ¦ <script\b[^>]*?(?:lang=["'](?P<lang>\w+)["'][^>]*)?> ¦ </script ¦ javascript
+MARKUP ¦ <style\b[^>]*?(?:lang=["'](?P<lang>\w+)["'][^>]*)?> ¦ </style ¦ css
+php blade ¦ <\?(?:php\b|=) ¦ \?> ¦ php-code
+erb ¦ <%(?!#)[-=]? ¦ -?%> ¦ ruby
+ejs ¦ <%(?!#)[-=]? ¦ -?%> ¦ javascript
+vue ¦ \{\{ ¦ \}\} ¦ typescript
+astro ¦ \A---\n ¦ ^--- ¦ typescript
+markdown mdx rmd ¦ \A---\n ¦ ^--- ¦ yaml
+markdown mdx ¦ \A\+\+\+\n ¦ ^\+\+\+ ¦ toml
+PROSE ¦ ^[ \t>]*(?:[-*+][ ]+|\d+[.)][ ]+)?(?P<tag>`{3,}|~{3,})[ \t]*\{?[.:]?(?P<lang>[\w+#-]*)[^\n`]*\n ¦ ^[ \t>]*<tag> ¦
+asciidoc ¦ ^(?:\[source,[ ]*(?P<lang>[\w+#-]+)[^\]\n]*\]\n)?(?P<tag>-{4,}|\.{4,})\n ¦ ^<tag> ¦
+latex ¦ \\begin\{(?P<tag>verbatim|lstlisting|minted)\}(?:\[[^\]]*\])?(?:\{(?P<lang>\w+)\})? ¦ \\end\{<tag>\} ¦
+org ¦ ^[ \t]*#\+(?i:begin)_src[ \t]+(?P<lang>\S+)[^\n]*\n ¦ ^[ \t]*#\+(?i:end)_src ¦
+restructuredtext ¦ ^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n ¦ indent ¦
+YAML ¦ ^(?P<indent>[ ]*)(?:- )*(?:\w*script|run|command|shell):[ ]+[|>][-+]?[ ]*\n ¦ indent ¦ shellscript
+YAML ¦ ^(?P<indent>[ ]*)(?:- )*[\w.-]+\.(?P<lang>\w+):[ ]+[|>][-+]?[ ]*\n ¦ indent ¦
+YAML ¦ ^(?P<indent>[ ]*)(?:- )*[^\s#:][^\n:]*:[ ]+[|>][-+]?[ ]*\n ¦ indent ¦
+shellscript ruby perl php-code terraform dockerfile ¦ <<[-~]?[ ]*["']?(?P<tag>(?P<lang>[A-Z_]\w*))["']?[^\n]*\n ¦ ^[ \t]*<tag>\b ¦
+php-code php ¦ <<<[ ]*["']?(?P<tag>(?P<lang>[A-Z_]\w*))["']?\n ¦ ^[ \t]*<tag>\b ¦
+"""  # noqa: E501 - patterns are easier to read on one line
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """Parts of some languages: `opens` may name the language by its group `lang`, `closes` uses `<tag>`."""
 
     hosts: frozenset[str]
     opens: re.Pattern[str]
     closes: str
-    language: str = ""
+    language: str
 
 
-def _kind(hosts: str, opens: str, closes: str, language: str = "") -> _Kind:
-    return _Kind(frozenset(hosts.split()), re.compile(opens, re.MULTILINE), closes, language)
+def _kind(row: str) -> _Kind:
+    hosts, opens, closes, language = (column.strip() for column in row.split("¦"))
+    names = frozenset(_HOSTS.get(hosts, hosts).split())
+    return _Kind(names, re.compile(opens, re.MULTILINE), closes, language or "plaintext")
 
 
-_HEREDOC = r"<<[-~]?[ ]*[\"']?(?P<tag>(?P<lang>[A-Z_]\w*))[\"']?[^\n]*\n"
-_KINDS = (
-    _kind(_MARKUP, r"<script\b[^>]*?(?:lang=[\"'](?P<lang>\w+)[\"'][^>]*)?>", "</script", "javascript"),
-    _kind(_MARKUP, r"<style\b[^>]*?(?:lang=[\"'](?P<lang>\w+)[\"'][^>]*)?>", "</style", "css"),
-    _kind("php blade", r"<\?(?:php\b|=)", r"\?>", "php-code"),
-    _kind("erb", r"<%(?!#)[-=]?", r"-?%>", "ruby"),
-    _kind("ejs", r"<%(?!#)[-=]?", r"-?%>", "javascript"),
-    _kind("vue", r"\{\{", r"\}\}", "typescript"),
-    _kind("astro", r"\A---\n", r"^---", "typescript"),
-    _kind("markdown mdx rmd", r"\A---\n", r"^---", "yaml"),
-    _kind(
-        _PROSE,
-        r"^[ \t>]*(?:[-*+][ ]+|\d+[.)][ ]+)?(?P<tag>`{3,}|~{3,})[ \t]*\{?[.:]?(?P<lang>[\w+#-]*)[^\n`]*\n",
-        r"^[ \t>]*<tag>",
-        "plaintext",
-    ),
-    _kind("markdown mdx", r"\A\+\+\+\n", r"^\+\+\+", "toml"),
-    _kind(
-        "asciidoc",
-        r"^(?:\[source,[ ]*(?P<lang>[\w+#-]+)[^\]\n]*\]\n)?(?P<tag>-{4,}|\.{4,})\n",
-        r"^<tag>",
-        "plaintext",
-    ),
-    _kind(
-        "latex",
-        r"\\begin\{(?P<tag>verbatim|lstlisting|minted)\}(?:\[[^\]]*\])?(?:\{(?P<lang>\w+)\})?",
-        r"\\end\{<tag>\}",
-        "plaintext",
-    ),
-    _kind(
-        "org", r"^[ \t]*#\+(?i:begin)_src[ \t]+(?P<lang>\S+)[^\n]*\n", r"^[ \t]*#\+(?i:end)_src", "plaintext"
-    ),
-    _kind(
-        "restructuredtext",
-        r"^(?P<indent>[ \t]*)\.\. (?:code-block|code|sourcecode)::[ \t]*(?P<lang>[\w+#-]*)[^\n]*\n",
-        _INDENTED,
-        "plaintext",
-    ),
-    _kind(
-        "yaml dockercompose",
-        r"^(?P<indent>[ ]*)(?:- )*(?:\w*script|run|command|shell):[ ]+[|>][-+]?[ ]*\n",
-        _INDENTED,
-        "shellscript",
-    ),
-    _kind(
-        "yaml dockercompose",
-        r"^(?P<indent>[ ]*)(?:- )*[\w.-]+\.(?P<lang>\w+):[ ]+[|>][-+]?[ ]*\n",
-        _INDENTED,
-        "plaintext",
-    ),
-    _kind(
-        "yaml dockercompose",
-        r"^(?P<indent>[ ]*)(?:- )*[^\s#:][^\n:]*:[ ]+[|>][-+]?[ ]*\n",
-        _INDENTED,
-        "plaintext",
-    ),
-    _kind("shellscript ruby perl php-code terraform dockerfile", _HEREDOC, r"^[ \t]*<tag>\b", "plaintext"),
-    _kind(
-        "php-code php", r"<<<[ ]*[\"']?(?P<tag>(?P<lang>[A-Z_]\w*))[\"']?\n", r"^[ \t]*<tag>\b", "plaintext"
-    ),
-)
+_KINDS = [_kind(row) for row in _TABLE.strip().splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +74,11 @@ class Part:
 
 def part_at(language: str, before: str) -> Part:
     """Return the innermost part at the end of a text, or all of the text."""
-    tail = before[-_MAX_CHARS:]
-    return _shifted(
-        _innermost(language, tail[: tail.rfind("\n") + 1], tail[tail.rfind("\n") + 1 :]),
-        len(before) - len(tail),
-    )
-
-
-def _shifted(part: Part, by: int) -> Part:
-    return Part(part.language, part.start + by if part.start else 0, part.closes)
-
-
-def _innermost(language: str, lines: str, line: str) -> Part:
-    part = _part_in(language, lines)
+    line = before.rpartition("\n")[2]
+    num_chars = len(before) - len(line)
+    part = _part_in(language, before[:num_chars])
     found = _last(part.language, line, 0)
-    return Part(found.language, len(lines) + found.start, found.closes) if found else part
+    return Part(found.language, num_chars + found.start, found.closes) if found else part
 
 
 @lru_cache(maxsize=8)

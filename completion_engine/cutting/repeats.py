@@ -13,20 +13,18 @@ from completion_engine.text_window import indent_width
 _WORD_CHAR = re.compile(r"[^\W_]")
 _MIN_TELLING = 3  # letters and digits of a line that tells its place
 _LONG = 20  # characters of a line that repeats another wherever it stands
-_HEAD_CHARS = 20
-_END_TAG = re.compile(r"</([A-Za-z][\w.-]*)\s*>")
-_MIN_REST = 12
-_CLOSING_CHARS = " \t)]}>*_~`$|'\".,;:"
-_NUM_BELOW = 4
+_HEAD_CHARS, _MIN_REST = 20, 12
+_CLOSING = " \t)]}>*_~`$|'\".,;:"
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
-_NUMBERS = re.compile(r"\d+")
+_DIGIT = re.compile(r"\d")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
 _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
-_SEPARATORS = ",;"
+_SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
+_ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
 
 
 def is_telling(line: str) -> bool:
@@ -38,11 +36,11 @@ def is_telling(line: str) -> bool:
 
 
 def same_line(line: str, other: str) -> bool:
-    """Return whether two lines are the same but for blanks and the separator at their end."""
-    return line.strip().rstrip(_SEPARATORS) == other.strip().rstrip(_SEPARATORS)
+    """Return whether two lines are the same but for blanks and the marks at their ends."""
+    return line.strip() == other.strip() or line.strip().rstrip(_ENDS) == other.strip().rstrip(_ENDS) != ""
 
 
-def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bool:
+def _repeats_next(around: CursorSurroundings, line: str) -> bool:
     """Return whether a written line is the next line of the document.
 
     A long line is wherever it stands, others in the same column. Data such as `0,` may stand twice.
@@ -50,171 +48,111 @@ def repeats_next(around: CursorSurroundings, lines: list[str], index: int) -> bo
     below = around.lines_below
     if not below or around.cursor.has_rest_of_line:
         return False
-    line, following = lines[index], below[0]
-    if not line.strip() or not same_line(line, following) or needs_next(around, line):
+    following, stripped = below[0], line.strip()
+    if not stripped or not same_line(line, following) or needs_next(around, line):
         return False
-    if is_telling(line) and len(line.strip()) >= _LONG:
-        return True
     is_placed = indent_width(line) == indent_width(following)
-    if is_telling(line) or _ONCE.match(line.strip()):
-        return is_placed
-    num_above = sum(above.strip() == line.strip() for above in around.lines_above)
-    is_ruler = (
-        index == 0 and len(line.strip()) > len("```") and not _WORD_CHAR.search(line) and num_above % 2 == 0
-    )
-    return is_placed and not is_ruler and not _DATA.fullmatch(line.strip()) and not _has_repeats(around)
+    if is_telling(line):
+        return is_placed or len(stripped) >= _LONG
+    return is_placed and (_ONCE.match(stripped) is not None or not _is_data(around, stripped))
 
 
-def _has_repeats(around: CursorSurroundings) -> bool:
-    """Return whether the document near the cursor has the same line twice in a row."""
-    sides = ([line.rstrip() for line in lines] for lines in (around.lines_above, around.lines_below))
-    return any(first == second for lines in sides for first, second in pairwise(lines))
+def _is_data(around: CursorSurroundings, line: str) -> bool:
+    """Return whether a line may stand twice: a value, or a line in a document that repeats its lines."""
+    sides = ([one.rstrip() for one in lines] for lines in (around.lines_above, around.lines_below))
+    has_repeats = any(first == second for lines in sides for first, second in pairwise(lines))
+    return has_repeats or _DATA.fullmatch(line) is not None
 
 
 def copy_start(around: CursorSurroundings, text: str) -> int:
     """Return where a text begins to copy the document after the cursor; -1 if it does not.
 
-    Whole lines count where they are the next line, or three of them stand below in the same order. Within a
-    line, its end counts if it is the beginning of the text after the cursor.
+    Whole lines count where they are the next lines, with the lines before them that begin their block. Within
+    a line, its end counts if it is the beginning of the text after the cursor.
     """
-    lines = text.split("\n")
-    at, starts = 0, []
-    below = [line.rstrip() for line in around.lines_below[:_NUM_BELOW]]
+    lines, starts = text.split("\n"), [0]
+    shown = [line.rstrip() for line in (around.line_prefix + lines[0], *lines[1:])]
+    below = [line.rstrip() for line in around.lines_below[:4]]
     for index, line in enumerate(lines[:-1]):
-        starts.append(at)
-        whole = (around.line_prefix if not index else "") + line
-        shown = [around.line_prefix + lines[0], *lines[1:]]
-        if repeats_next(around, shown, index):
-            return max(0, at - 1)
-        if index >= 1 and not around.rest.strip() and len(below) > 1:
-            pair = [shown[index - 1].rstrip(), whole.rstrip()]
-            if pair == below[:2] and whole.strip():
-                return max(0, starts[index - 1] - 1)
-        if index >= 2:
-            last = [one.rstrip() for one in shown[index - 2 : index + 1]]
-            spans = [below[start : start + 3] for start in range(len(below) - 2)]
-            if last in spans and sum(map(is_telling, last)) >= 2:
-                first = index - 2
-                while first > (not around.is_blank_line) and opens_block(shown[first - 1]):
-                    first -= 1
-                return max(0, starts[first] - 1)
-        if (end := _end_before_next(around, shown[index])) > 0:
-            return max(0, at + end - (0 if index else len(around.line_prefix)))
-        at += len(line) + 1
+        if _repeats_next(around, shown[index]):
+            return max(0, starts[index] - 1)
+        first = _first_copied(shown[: index + 1], below)
+        if first < index and not around.rest.strip():
+            while first > (not around.is_blank_line) and opens_block(shown[first - 1]):
+                first -= 1
+            return max(0, starts[first] - 1)
+        starts.append(starts[-1] + len(line) + 1)
     return _copied_head(around, text)
 
 
-def _end_before_next(around: CursorSurroundings, line: str) -> int:
-    """Return where a line goes on with all of the next line of the document; 0 if it does not.
-
-    Code counts only if that line closes more than it opens: a statement may hold any other line.
-    """
-    following = around.lines_below[0].strip() if around.lines_below else ""
-    closes = any(following.count(pair[1]) > following.count(pair[0]) for pair in ("()", "[]", "{}"))
-    before = line.rstrip().removesuffix(following)
-    if len(following) < _LONG or not is_telling(following) or not (closes or around.is_text):
-        return 0
-    is_copy = before != line.rstrip() and before.strip() and not before[-1].isalnum()
-    return len(before.rstrip()) if is_copy else 0
+def _first_copied(shown: list[str], below: list[str]) -> int:
+    """Return the first of the last lines that are the next two lines, or the three after the next one."""
+    if shown[-2:] == below[:2] and len(below) > 1 and shown[-1]:
+        return len(shown) - 2
+    is_later = shown[-3:] == below[1:] and len(below) == 4 and sum(map(is_telling, below[1:])) >= 2
+    return len(shown) - 3 if is_later else len(shown)
 
 
 def _copied_head(around: CursorSurroundings, text: str) -> int:
+    """Return where a text goes on with the beginning of what follows the cursor; -1 if it does not."""
     stripped = around.after_all.lstrip()
     is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
     first = stripped.partition("\n")[0]
-    size = max(_HEAD_CHARS, min(len(first), 60)) if is_line else _HEAD_CHARS
-    head = stripped[:size]
-    if (at := _find_head(around, text, head, is_line=is_line)) >= 0:
-        return at
-    if (at := _find_head(around, text, _joined(around), is_line=False)) >= 0:
-        return at
-    rest = "" if is_line else around.rest.strip(_CLOSING_CHARS)[:_HEAD_CHARS]
-    return _find_head(around, text, rest, is_line=False) if len(rest) >= _MIN_REST else -1
-
-
-def _joined(around: CursorSurroundings) -> str:
-    """Return the next line and the beginning of the one after it, as a model may write them on one line."""
-    first, second = [*(line.strip() for line in around.lines_below[:2]), "", ""][:2]
-    between = "" if second.startswith((".", "?", ")", "]", "}")) else " "
-    return f"{first}{between}{second[:_HEAD_CHARS]}" if is_telling(first) and len(second) >= 4 else ""
-
-
-def _find_head(around: CursorSurroundings, text: str, head: str, *, is_line: bool) -> int:
+    head = (
+        stripped[: max(_HEAD_CHARS, min(len(first), 60))] if is_line else first.strip(_CLOSING)[:_HEAD_CHARS]
+    )
     if len(head) < (_HEAD_CHARS if is_line else _MIN_REST) or len(set(_WORD_CHAR.findall(head))) < 4:
         return -1
     start = text.find(head)
-    while start >= 0:
-        line = (around.line_prefix + text[:start]).rpartition("\n")[2]
-        if not (is_line and line.strip()):
-            return start
+    while start >= 0 and is_line and (around.line_prefix + text[:start]).rpartition("\n")[2].strip():
         start = text.find(head, start + 1)
-    return -1
+    return start
 
 
 def loop_stop(around: CursorSurroundings, text: str) -> Stop | None:
-    """Return the end of a text that repeats itself: after the first round."""
-    lines = text.split("\n")
-    whole = [around.line_prefix + lines[0], *lines[1:-1]] if len(lines) > 1 else []
-    kept = [(index, line.rstrip()) for index, line in enumerate(whole) if line.strip()]
-    ends = [0]
-    for line in lines:
-        ends.append(ends[-1] + len(line) + 1)
-    for last in range(2, len(kept) + 1):
-        for period in range(1, 5):
-            span = [line for _, line in kept[max(0, last - 3 * period) : last]]
-            if len(span) == 3 * period and span[period:] == span[:-period] and any(map(is_telling, span)):
-                return Stop("repeats-itself", ends[kept[last - 2 * period - 1][0] + 1] - 1)
-        words = [line.split() for _, line in kept[max(0, last - 4) : last]]
-        is_comment = len(words) == 4 and all(line[0] in (*around.marks.comments, "*", "-") for line in words)
-        begins = {tuple(line[:4]) for line in words}
-        near = [tuple(line.split()[:4]) for line in (*around.lines_above[-40:], *around.lines_below[:40])]
-        is_new = not any(one == other for one, other in pairwise(near))
-        if is_comment and len(begins) == 1 and min(map(len, words)) > 4 and is_new:
-            return Stop("repeats-itself", ends[kept[last - 4][0] + 1] - 1)
-        masked = [_NUMBERS.sub("0", line) for _, line in kept[max(0, last - 5) : last]]
-        if len(masked) == 5 and len(set(masked)) == 1 and not _is_numbered(around, masked[0]):
-            return Stop("repeats-itself", ends[kept[last - 5][0] + 1] - 1)
-    masked_text = _NUMBERS.sub(lambda found: "0" * len(found[0]), text)
-    return _circle(around, text, 3) or (_circle(around, masked_text, 5) if masked_text != text else None)
+    """Return the end of a text that repeats itself: after the first round.
+
+    Whole lines and rounds of 20 characters or more count the third time, others the fifth time, as do rounds
+    that differ in numbers. Rulers and repeats of the document do not count.
+    """
+    masked = _DIGIT.sub("0", text)
+    return _circle(around, text, text) or (_circle(around, text, masked) if masked != text else None)
 
 
-def _is_numbered(around: CursorSurroundings, masked: str) -> bool:
-    near = [*around.lines_above[-40:], *around.lines_below[:40]]
-    alike = [_NUMBERS.sub("0", line.rstrip()) == masked for line in near]
-    return any(first and second for first, second in pairwise(alike))
-
-
-def _circle(around: CursorSurroundings, text: str, num_long: int) -> Stop | None:
-    """Find text that has the same period five times, or three times a long one; rulers do not count."""
-    for end in range(48, len(text) + 1, 8):
-        tail = text[end - 12 : end]
-        before = text.rfind(tail, 0, end - 1)
-        period = end - 12 - before
-        if before < 0 or _RULER.fullmatch(tail):
+def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
+    for end in range(32, len(text) + 1, 4):
+        tail = masked[end - 12 : end]
+        period = end - 12 - masked.rfind(tail, 0, end - 1)
+        has_line = "\n" in masked[end - period : end]
+        rounds = 3 if masked is text and (period >= _LONG or has_line) else 5
+        start = end - max(32 if has_line else 48, rounds * period)
+        if (
+            start < 0
+            or _RULER.fullmatch(tail)
+            or masked[start + period : end] != masked[start : end - period]
+        ):
             continue
-        rounds = num_long if period >= _LONG else 5
-        start = end - max(48, rounds * period)
-        if start >= 0 and text[start + period : end] == text[start : end - period]:
-            while start > 0 and text[start - 1] == text[start - 1 + period]:
-                start -= 1
-            num_letters = sum(char.isalpha() for char in text[start : start + period])
-            if text[start : start + period] * 2 in around.before or (num_long > 3 and num_letters < 8):
-                continue
-            cut = text.rfind("\n", 0, start + period)
-            keep = start + period
-            if text[keep - 1 : keep + 1].isalnum() and " " in text[start:keep]:  # within a word
-                keep = text.rfind(" ", 0, keep)
-            return Stop("repeats-itself", cut if cut > 0 and text[:cut].strip() else keep)
+        while start > 0 and masked[start - 1] == masked[start - 1 + period]:
+            start -= 1
+        once = masked[start : start + period]
+        num_letters = sum(char.isalpha() for char in once)
+        document = around.before + around.after
+        if masked is not text:
+            document = _DIGIT.sub("0", document) if num_letters >= (1 if has_line else 8) else once * 2
+        if once * 2 not in document:
+            return Stop("repeats-itself", _end_of_round(text, start + period))
     return None
 
 
-def stray_end_tag(around: CursorSurroundings, text: str) -> int:
-    """Return where a text ends an element that nothing begins; -1 if it does not."""
-    for tag in _END_TAG.finditer(text):
-        document = (around.cursor.before + text[: tag.start()] + around.after_all).lower()
-        if f"<{tag[1]}".lower() not in document and f"</{tag[1]}".lower() not in document:
-            return tag.start()
-    return -1
+def _end_of_round(text: str, end: int) -> int:
+    """Return the end of the last whole line of the first round, otherwise of its last word."""
+    line_end = text.rfind("\n", 0, end + 1)
+    if text[: max(line_end, 0)].strip():
+        return line_end
+    word_end = (
+        text.rfind(" ", 0, end) if text[end - 1 : end + 1].strip(_SIGNS) == text[end - 1 : end + 1] else end
+    )
+    return word_end if text[: max(word_end, 0)].strip() else end
 
 
 def chat_start(around: CursorSurroundings, text: str) -> int:

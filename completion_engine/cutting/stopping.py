@@ -7,14 +7,13 @@ A stop depends on the text so far alone, so that text that arrives later never c
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from completion_engine.cutting.cleaning import indent_unit
 from completion_engine.cutting.lines import (
     Line,
     code_of,
     continues,
-    defines,
     first_token,
     goes_on,
     is_clause,
@@ -23,13 +22,13 @@ from completion_engine.cutting.lines import (
     needs_next,
     opens_block,
 )
-from completion_engine.cutting.reasons import Reason, Stop
+from completion_engine.cutting.reasons import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
 _DASHES = re.compile(r"[ ]*(?:- +)+")
-_QUOTE = re.compile(r"[ \t]*(?:\"{3}|'{3})[;,)]*[ \t]*")
+_PARAGRAPH_END = re.compile(r"\S[^\n]*(\n)[ \t]*\n")
 _CLOSING = (")", "]", "}")
 
 
@@ -54,66 +53,52 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
             if end < 0
             else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
         )
-    lines = lines_of(around, text)
     if mode == "text":
-        return _end_of_text(around, text, lines)
-    walk = _Statement if mode == "statement" else _Block
-    return walk(around, text, lines).end()
+        found = _PARAGRAPH_END.search(text)
+        return Stop("end-of-paragraph", found.start(1)) if found else None
+    end_of_rows = _end_of_statement if mode == "statement" else _end_of_block
+    return end_of_rows(around, _rows(around, text), _depth_before(around))
 
 
-def _end_of_text(around: CursorSurroundings, text: str, lines: list[Line]) -> Stop | None:
-    has_text = False
-    for line in lines:
-        is_blank = not text[line.start : line.end].strip()
-        if is_blank and has_text and line.is_ended:
-            return Stop("end-of-paragraph", line.start - 1)
-        has_text = has_text or not is_blank
-        is_string = around.inside is not None and around.inside.kind == "string"
-        if (
-            is_string
-            and line.is_ended
-            and _QUOTE.fullmatch(text, line.start, line.end)
-            and around.inside in around.lasting
-        ):
-            return Stop("end-of-block", max(0, line.start - 1))
-        if line.is_ended and around.inside and not line.inside:
-            return Stop("end-of-block", line.end)
-    return None
+class _Row(NamedTuple):
+    """A written line, its first word and code; no word in a string or comment.
+
+    `depth` is the number of brackets open at its start.
+    """
+
+    line: Line
+    whole: str
+    token: str
+    width: int
+    code: str
+    depth: int
 
 
-class _Walk:
-    """The common part of the walks over written lines."""
+def _rows(around: CursorSurroundings, text: str) -> list[_Row]:
+    lines, rows, depth, inside = lines_of(around, text), list[_Row](), _depth_before(around), False
+    for index, line in enumerate(lines):
+        whole = around.line_prefix * (not index) + text[line.start : line.end]
+        token = "" if inside else first_token(whole, is_ended=line.is_ended)
+        rows.append(_Row(line, whole, token, indent_width(whole), code_of(around, text, lines, index), depth))
+        depth, inside = line.depth, line.inside is not None
+    return rows
 
-    def __init__(self, around: CursorSurroundings, text: str, lines: list[Line]) -> None:
-        self.around, self.text, self.lines = around, text, lines
-        self.base = sum(
-            entry.kind in ("bracket", "tag", "element") and entry.start < around.line_start
-            for entry in around.stack
-        )
-        self.last_end = 0
 
-    def whole(self, index: int) -> str:
-        line = self.lines[index]
-        return ("" if index else self.around.line_prefix) + self.text[line.start : line.end]
+def _depth_before(around: CursorSurroundings) -> int:
+    """Return the number of brackets and elements open before the cursor's line."""
+    return sum(
+        entry.kind in ("bracket", "tag", "element") and entry.start < around.line_start
+        for entry in around.stack
+    )
 
-    def token(self, index: int) -> tuple[str, int]:
-        """The first word of a line of code, and its indentation; no word in a string or comment."""
-        if index and self.lines[index - 1].inside:
-            return "", 0
-        whole = self.whole(index)
-        return first_token(whole, is_ended=self.lines[index].is_ended), indent_width(whole)
 
-    def depth_before(self, index: int) -> int:
-        """The brackets that are open at a line's start."""
-        return self.lines[index - 1].depth if index else self.base
-
-    def is_held(self, token: str, width: int) -> bool:
-        """Whether the next line of the document closes or continues the block that a word would close."""
-        below = self.around.lines_below
-        if not below or indent_width(below[0]) != width:
-            return False
-        found = first_token(below[0], is_ended=True)
-        return found == token or (is_closer(token) and is_clause(found))
+def _is_held(around: CursorSurroundings, row: _Row) -> bool:
+    """Return whether the next line of the document closes or continues the block that a row would close."""
+    below = around.lines_below
+    if not below or indent_width(below[0]) != row.width:
+        return False
+    found = first_token(below[0], is_ended=True)
+    return found == row.token or (is_closer(row.token) and is_clause(found))
 
 
 def has_body_below(around: CursorSurroundings) -> bool:
@@ -123,166 +108,83 @@ def has_body_below(around: CursorSurroundings) -> bool:
     return bool(below) and indent_width(below[0]) > indent and not continues(below[0])
 
 
-class _Statement(_Walk):
-    """Walks from the cursor to the end of its statement, with the block that belongs to it."""
-
-    def __init__(self, around: CursorSurroundings, text: str, lines: list[Line]) -> None:
-        super().__init__(around, text, lines)
-        self.has_block = self.is_closing = False
-
-    def end(self) -> Stop | None:
-        for index, line in enumerate(self.lines):
-            if index and (stop := self._at_start(index)):
-                return stop
-            if line.is_ended and (stop := self._at_end(index)):
-                return stop
-        return None
-
-    def _at_start(self, index: int) -> Stop | None:
-        token, width = self.token(index)
-        if not token or (self.depth_before(index) > self.base and token not in _CLOSING):
-            return None
-        indent = self.around.indent
-        if width > indent or token in _CLOSING:
-            self.has_block = True
-            return None
-        code = code_of(self.around, self.text, self.lines, index - 1)
-        if goes_on(code) or needs_next(self.around, code):
-            return None
-        if width == indent and not self.is_held(token, width):
-            if token in ("{",) or continues(self.whole(index)) or (self.has_block and is_clause(token)):
-                return None
-            if self.has_block and is_closer(token):
-                self.is_closing = True
-                return None
-        return Stop("end-of-block" if self.has_block else "end-of-statement", self.last_end)
-
-    def _at_end(self, index: int) -> Stop | None:  # noqa: PLR0911 - one for each reason
-        line = self.lines[index]
-        code = code_of(self.around, self.text, self.lines, index)
-        if not code.strip() and index and not line.inside:
-            is_open = self.has_block or line.depth > self.base or opens_block(self._code_above(index))
-            return None if is_open else Stop("end-of-statement", self.last_end)
-        self.last_end = line.end
-        if self.is_closing or line.depth < self.base:
-            return Stop("end-of-block", line.end)
-        if line.inside or line.depth - self._num_closed_by_rest(index) > self.base:
-            return None if index or not has_body_below(self.around) else Stop("end-of-statement", line.end)
-        if index == 0 and has_body_below(self.around):
-            return Stop("end-of-statement", line.end)
-        if needs_next(self.around, code):
-            below = self.around.lines_below
-            is_next = bool(below) and indent_width(below[0]) == self.around.indent
-            return Stop("end-of-statement", line.end) if is_next else None
-        if code.endswith(";") and not self.has_block:
-            return Stop("end-of-statement", line.end)
-        if code.endswith(",") and self.base and not self.has_block:
-            return Stop("end-of-statement", line.end)
-        if "statements" in self.around.marks.traits or goes_on(code) or opens_block(code):
-            return None
-        is_simple = not self.has_block and (
-            "indented" in self.around.marks.traits or self.around.marks.is_markup
-        )
-        return Stop("end-of-statement", line.end) if is_simple else None
-
-    def _code_above(self, index: int) -> str:
-        return code_of(self.around, self.text, self.lines, index - 1)
-
-    def _num_closed_by_rest(self, index: int) -> int:
-        """Brackets of the first line that the rest of the cursor's line closes."""
-        return 0 if index else sum(char in _CLOSING for char in self.around.rest)
+def _end_of_statement(around: CursorSurroundings, rows: list[_Row], base: int) -> Stop | None:
+    """Return the end of the statement at the cursor, with the block that belongs to it."""
+    has_block = is_closing = False
+    last_end = 0
+    for index, row in enumerate(rows):
+        if index and row.token and (row.depth <= base or row.token in _CLOSING):
+            if row.width > around.indent or row.token in _CLOSING:
+                has_block = True
+            elif not goes_on(rows[index - 1].code) and not needs_next(around, rows[index - 1].code):
+                is_own = row.width == around.indent and not _is_held(around, row)
+                is_closing = is_own and has_block and is_closer(row.token)
+                is_further = (
+                    row.token in ("{",) or continues(row.whole) or (has_block and is_clause(row.token))
+                )
+                if not is_closing and not (is_own and is_further):
+                    return Stop("end-of-block" if has_block else "end-of-statement", last_end)
+        if row.line.is_ended:
+            last_end = row.line.end
+            if is_closing or row.line.depth < base:
+                return Stop("end-of-block", last_end)
+            if (not index and has_body_below(around)) or _is_complete(around, row, base, has_block=has_block):
+                return Stop("end-of-statement", last_end)
+    return None
 
 
-class _Block(_Walk):
-    """Walks from a blank line through the rest of its block, or through one paragraph or definition in it."""
+def _is_complete(around: CursorSurroundings, row: _Row, base: int, *, has_block: bool) -> bool:
+    """Return whether no line can go on with a statement after a row."""
+    if row.line.inside or row.line.depth > base:
+        return False
+    if needs_next(around, row.code):
+        return bool(around.lines_below) and indent_width(around.lines_below[0]) == around.indent
+    if has_block:
+        return False
+    if row.code.endswith(";") or (row.code.endswith(",") and base):
+        return True
+    traits = around.marks.traits
+    may_go_on = "statements" in traits or goes_on(row.code) or opens_block(row.code)
+    return not may_go_on and ("indented" in traits or around.marks.is_markup)
 
-    def __init__(self, around: CursorSurroundings, text: str, lines: list[Line]) -> None:
-        super().__init__(around, text, lines)
-        self.width = -1
-        self.is_closing = self.is_first_of_block = self.in_definition = False
 
-    def end(self) -> Stop | None:
-        after_blank = False
-        for index, line in enumerate(self.lines):
-            token, width = self.token(index)
-            if token and self.width < 0:
-                if width < self.around.indent and token not in _CLOSING:
-                    return Stop("end-of-block", 0)
-                self._begin(width, index)
-            elif token and (rule := self._leaves(index, token, width, after_blank=after_blank)):
-                return Stop(rule, self.last_end)
-            is_blank = not self.whole(index).strip()
-            after_blank = is_blank and self.width >= 0
-            if not line.is_ended or is_blank:
-                continue
-            self.last_end = line.end
-            if rule := self._at_end(index):
-                return Stop(rule, line.end)
-        return None
-
-    def _begin(self, width: int, index: int) -> None:
-        self.width = width
-        above = self.around.lines_above
-        self.is_first_of_block = bool(above) and indent_width(above[-1]) < width
-        self.in_definition = defines(self.whole(index))
-
-    def _leaves(self, index: int, token: str, width: int, *, after_blank: bool) -> Reason | None:
-        """Return the reason for which a line is outside of the block or paragraph; None if it is inside."""
-        if token in _CLOSING or self.depth_before(index) > self.base or width > self.width:
-            return None
-        is_tag = token.startswith("</") and self.around.marks.is_markup and width < self.width
-        self.is_closing = (is_closer(token) or is_tag) and not self.is_held(token, width)
-        if width < self.width:
-            is_outer = self.around.lines_above and width >= 0
-            return (
-                None
-                if is_outer and (self.is_closing or is_clause(token)) and self._is_header(width)
-                else "end-of-block"
-            )
-        if self.is_closing or is_clause(token) or token.startswith("</"):
-            return None
-        if after_blank and not self.is_first_of_block:
-            return "end-of-paragraph"
-        if self.in_definition and self.last_end:
-            return "end-of-statement"
-        self.in_definition = defines(self.whole(index))
-        return None
-
-    def _is_header(self, width: int) -> bool:
-        above = [line for line in self.around.lines_above if indent_width(line) < self.width]
-        return bool(above) and indent_width(above[-1]) == width
-
-    def _at_end(self, index: int) -> Reason | None:
-        line = self.lines[index]
-        if self.is_closing or line.depth < self.base:
-            return "end-of-block"
-        code = code_of(self.around, self.text, self.lines, index)
-        below = self.around.lines_below
-        begins = opens_block(code) and bool(below)
-        if begins and 0 < indent_width(below[0]) - indent_width(self.whole(index)) <= indent_unit(
-            self.around
-        ):
-            return "end-of-statement"
-        return None
+def _end_of_block(around: CursorSurroundings, rows: list[_Row], base: int) -> Stop | None:
+    """Return the end of the block around a blank line, or of one paragraph in it."""
+    width, last_end, after_blank = -1, 0, False
+    for row in rows:
+        is_closing = False
+        if row.token and width < 0:
+            if row.width < around.indent and row.token not in _CLOSING:
+                return Stop("end-of-block", 0)
+            width = row.width
+        elif row.token and row.token not in _CLOSING and row.depth <= base and row.width <= width:
+            is_closing = is_closer(row.token) and not _is_held(around, row)
+            if not is_closing and not is_clause(row.token):
+                if row.width < width:
+                    return Stop("end-of-block", last_end)
+                if after_blank and not row.token.startswith("</"):
+                    return Stop("end-of-paragraph", last_end)
+        is_blank = not row.whole.strip()
+        after_blank = is_blank and width >= 0
+        if row.line.is_ended and not is_blank:
+            last_end = row.line.end
+            if is_closing or row.line.depth < base:
+                return Stop("end-of-block", last_end)
+            below = indent_width(around.lines_below[0]) - row.width if around.lines_below else 0
+            if opens_block(row.code) and 0 < below <= indent_unit(around):
+                return Stop("end-of-statement", last_end)
+    return None
 
 
 def whole_end(around: CursorSurroundings, text: str) -> int:
     """Return the end of the last complete statement of a text; 0 if there is none."""
-    lines = lines_of(around, text)
-    base = _Walk(around, text, lines).base
-    for index in range(len(lines) - 1, -1, -1):
-        line = lines[index]
-        code = code_of(around, text, lines, index)
-        if not line.is_ended or not text[line.start : line.end].strip():
-            continue
-        ends_item = code.endswith(",") and base > 0
-        is_open = line.depth > base or (line.inside is not None and line.inside != around.inside)
-        if index and "ends" in around.marks.traits:  # the text may lack the word that closes its block
-            is_open = is_open or indent_width(text[line.start : line.end]) > around.indent
-        if (
-            not is_open
-            and (ends_item or not (goes_on(code) or opens_block(code)))
-            and not needs_next(around, code)
-        ):
-            return line.end
+    base, rows = _depth_before(around), _rows(around, text)
+    for row in reversed(rows):
+        is_open = row.line.depth > base or (row.line.inside is not None and row.line.inside != around.inside)
+        if row.line.start and "ends" in around.marks.traits:  # the word that closes its block may be missing
+            is_open = is_open or row.width > around.indent
+        may_end = (row.code.endswith(",") and base > 0) or not (goes_on(row.code) or opens_block(row.code))
+        is_whole = may_end and not is_open and not needs_next(around, row.code)
+        if is_whole and row.line.is_ended and text[row.line.start : row.line.end].strip():
+            return row.line.end
     return 0

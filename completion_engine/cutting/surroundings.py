@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from completion_engine.cutting.parts import part_at
 from completion_engine.request import Surroundings
 from completion_engine.text_window import CursorContext, indent_width
 
-_MAX_PART_CHARS = 8_000
+_MAX_PART_CHARS = 20_000  # before the cursor, in which the beginning of a part is searched
 
 
 class Need(NamedTuple):
@@ -26,17 +25,6 @@ class Need(NamedTuple):
     width: int
 
 
-class Below(NamedTuple):
-    """The marks that the lines below leave open: those around closed ones, and those not reached.
-
-    `spare` are the marks that close nothing before them.
-    """
-
-    unclosed: list[Open]
-    waiting: list[Open]
-    spare: list[Need]
-
-
 class CursorSurroundings:
     """The document around one cursor, cut to the part in the cursor's language. Found once per request.
 
@@ -46,14 +34,13 @@ class CursorSurroundings:
     def __init__(self, cursor: CursorContext) -> None:
         self.cursor = cursor
         self.document_language = canonical_language(cursor.language) if cursor.language else ""
-        part = part_at(self.document_language, cursor.prefix[-20_000:])
+        tail = cursor.prefix[-_MAX_PART_CHARS:]
+        part = part_at(self.document_language, tail)
         self.language = part.language
         self.marks = marks_of(part.language)
         self.is_part, self.closes = part.closes is not None, part.closes
-        window = len(cursor.prefix[-20_000:]) - part.start if self.is_part else len(cursor.before)
-        self.before = cursor.before[-window:] if window < len(cursor.before) else cursor.before
-        if not window:
-            self.before = ""
+        begin = min(len(cursor.before), len(tail) - part.start) if self.is_part else len(cursor.before)
+        self.before = cursor.before[len(cursor.before) - begin :]
         self.after_all = cursor.after
         self.after = cursor.after[: part.end(cursor.after)]
         self.ends_below = self.is_part and len(self.after) < len(cursor.after)
@@ -83,11 +70,9 @@ class CursorSurroundings:
         if not self.after.strip():
             return entry.mark in self.marks.quotes
         if entry.mark in self.marks.quotes:
-            mark, at = re.escape(entry.mark), text.find(entry.mark)
-            if re.compile(rf"(?<=[\s(\[{{,=:]){mark}(?=\w)").match(text, max(at, 0)):
-                return False
+            at = text.find(entry.mark)
             line = text[text.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)]
-            if len(entry.mark) > 1 and at >= 0 and "\n" in text[:at] and not line.strip():
+            if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
                 return True
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
         opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
@@ -158,42 +143,15 @@ class CursorSurroundings:
             if event.kind == "unmatched"
         ]
 
-    def below(self, stack: Stack, source: str) -> Below:
-        """Return how the lines below close what is open at the end of a text."""
+    def num_unmatched(self, stack: Stack, source: str) -> int:
+        """Return how many marks the lines below leave open, or close without need, after a text."""
         waiting = [entry for entry in stack if entry.kind in ("bracket", "element")]
-        spare: list[Need] = []
-        unclosed: list[Open] = []
+        num = 0
         for need in self.needs:
             at = next((at for at in range(len(waiting) - 1, -1, -1) if closes(need, waiting[at], source)), -1)
-            if at < 0:
-                spare.append(need)
-                continue
-            unclosed += waiting[at + 1 :]
-            del waiting[at:]
-        return Below(unclosed, waiting, spare)
-
-    @cached_property
-    def outer(self) -> list[Open]:
-        """The blocks around the cursor that lines after the known ones may close."""
-        if self.is_whole:
-            return []
-        rest = self.after.partition("\n")[0]
-        stack, source = list(self.stack), self.before + rest
-        for _ in scan(self.language, source, stack, len(self.before)):
-            pass
-        waiting = [entry for entry in self.below(stack, source).waiting if entry.start < self.line_start]
-        return [entry for entry in waiting if entry.mark[-1] not in "([" and not self._is_left(entry, source)]
-
-    def _is_left(self, entry: Open, source: str) -> bool:
-        """Return whether the next line is outside of what is open, so that nothing below closes it."""
-        following = self.lines_below[0] if self.lines_below else ""
-        is_outside = indent_width(following) <= width_of(source, entry)
-        return is_outside and following.lstrip()[:1] not in CLOSING and bool(following)
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether all of the document after the cursor is known."""
-        return len(self.after_all) == len(self.cursor.suffix)
+            num += 1 if at < 0 else len(waiting) - at - 1
+            del waiting[at if at >= 0 else len(waiting) :]
+        return num + len(waiting)
 
 
 def closes(need: Need, entry: Open, source: str) -> bool:
@@ -217,18 +175,9 @@ def _width_at(text: str, at: int) -> int:
 def _open_after(language: str, lines: str) -> tuple[Open, ...]:
     """The marks that are open after whole lines; the same while a line is typed."""
     stack: Stack = []
-    for event in scan(language, lines, stack):
-        if event.kind == "unmatched" and stack and lines[event.start] in CLOSING:
-            _drop_to(stack, CLOSING[lines[event.start]])
+    for _ in scan(language, lines, stack):
+        pass
     return tuple(stack)
-
-
-def _drop_to(stack: Stack, mark: str) -> None:
-    """Close a bracket that lies under others, which a line left open."""
-    for depth in range(len(stack) - 1, max(-1, len(stack) - 4), -1):
-        if stack[depth].kind == "bracket" and stack[depth].mark[-1] == mark:
-            del stack[depth:]
-            return
 
 
 def forget_texts() -> None:

@@ -13,8 +13,7 @@ from tree_sitter import Parser, Tree
 
 from completion_engine.grammars import Begun, new_parser, parse_within
 
-_MAX_SPENT_S = 0.008  # for all parses at one cursor
-_MAX_PARSE_S = 0.008  # a parser needs seconds for text that is not code of its language
+_MAX_SPENT_S = 0.006  # for all parses at one cursor; text that is not code takes seconds
 _MAX_BEFORE_CHARS = 4_000
 _MAX_AFTER_CHARS = 1_000
 _MAX_LINE_BYTES = 1_000  # human lines are shorter, and a parser is slow in longer ones
@@ -39,7 +38,11 @@ class SyntaxWindow:
         self._is_unknown = self._parser is None or any(
             len(line) > _MAX_LINE_BYTES for line in self._before.split(b"\n")
         )
-        self._found: dict[tuple[str, int], int | None] = {}
+
+    @cached_property
+    def num_errors_before(self) -> int | None:
+        """The number of errors without a text."""
+        return self.num_errors("")
 
     @cached_property
     def _base(self) -> Begun | None:
@@ -51,12 +54,6 @@ class SyntaxWindow:
 
         The text replaces `num_replaced` characters after the cursor. None if the number is unknown.
         """
-        key = text, num_replaced
-        if key not in self._found:
-            self._found[key] = self._num_errors(text, num_replaced)
-        return self._found[key]
-
-    def _num_errors(self, text: str, num_replaced: int) -> int | None:
         if self._is_unknown or self._spent_s > _MAX_SPENT_S or self._base is None:
             return None
         after = self._after[num_replaced : num_replaced + _MAX_AFTER_CHARS]
@@ -66,15 +63,13 @@ class SyntaxWindow:
         tree = self._within_time(source, self._base)
         blanks = after[: len(after) - len(after.lstrip())]
         end = source.find(b"\n", len(self._before) + len((text + blanks).encode("utf-8", "replace")))
-        return (
-            _num_within(tree, self._before.rfind(b"\n") + 1, end if end >= 0 else len(source))
-            if tree
-            else None
-        )
+        start = self._before.rfind(b"\n") + 1
+        return _num_within(tree, start, end if end >= 0 else len(source)) if tree else None
 
     def _within_time(self, source: bytes, old: Begun | None) -> Tree | None:
         begun_s = time.thread_time()
-        tree = parse_within(self._parser, source, _MAX_PARSE_S, old) if self._parser else None
+        left_s = _MAX_SPENT_S - self._spent_s
+        tree = parse_within(self._parser, source, left_s, old) if self._parser else None
         self._spent_s += time.thread_time() - begun_s
         self._is_unknown = self._is_unknown or tree is None
         return tree

@@ -19,7 +19,6 @@ Accepted = Callable[[str, str, str], str]
 @pytest.fixture(autouse=True)
 def patient_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules decide by the text alone, not by the load of the machine."""
-    monkeypatch.setattr(syntax, "_MAX_PARSE_S", 600.0)
     monkeypatch.setattr(syntax, "_MAX_SPENT_S", 600.0)
     monkeypatch.setattr(grammars, "_MAX_STEP_S", 600.0)
 

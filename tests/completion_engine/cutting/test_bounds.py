@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.language_names import IDENTIFIERS
 from completion_engine.cutting.marks import marks_of
 from completion_engine.cutting.surroundings import forget_texts
+from completion_engine.cutting.tree import SyntaxWindow, load_grammar
 from completion_engine.text_window import CursorContext
 from tests.growth import cpu_s, growth
 
@@ -17,6 +20,29 @@ _WORTH_A_LOOK_S = 0.15
 _WORTH_A_SECOND_LOOK_S = 0.02
 _MAX_GROWTH = 5
 _NUM_SHARES = 8  # shares of the hostile texts: languages in turn are given one share each
+
+_MAX_WINDOW_S = 0.5  # a hundred times what code takes
+_MARKS = [
+    "(",
+    "{",
+    "[",
+    "<a>",
+    '"',
+    "'",
+    "`",
+    "/*",
+    "<!--",
+    "{{",
+    "\\",
+    "#",
+    "a.",
+    "=>",
+    "if ",
+    "\n  ",
+    "\x00",
+    "\ud800",
+    "$(",
+]
 
 # The repeated text, its language, and the text after it.
 HOSTILE = [
@@ -105,3 +131,15 @@ def _check_growth(language: str, repeated: str) -> None:
     if cpu_s(lambda: suggest(_LONG_BEFORE)) > _WORTH_A_SECOND_LOOK_S:
         found = growth(suggest, _SHORT_BEFORE, _LONG_BEFORE, below=_MAX_GROWTH)
         assert found < _MAX_GROWTH, (language, repeated[:20])
+
+
+@pytest.mark.parametrize("language", sorted(IDENTIFIERS))
+def test_a_parser_of_random_marks_gives_up_in_time(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the limits of users
+    generator = random.Random(language)  # noqa: S311 - a reproducible draw, not a secret
+    load_grammar(language)
+    for _ in range(3):
+        chosen = generator.sample(_MARKS, 3)
+        before, after = ("".join(generator.choices(chosen, k=size)) for size in (1_500, 400))
+        window = SyntaxWindow(language, before, after)
+        assert cpu_s(lambda window=window: window.num_errors("a b")) < _MAX_WINDOW_S

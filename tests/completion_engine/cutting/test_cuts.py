@@ -1,6 +1,7 @@
-"""Lines of many languages: a suggestion fits what follows the cursor, whatever of that it repeats.
+"""Texts that a model writes, and the document once what is shown of each is accepted.
 
-`lines.txt` holds a document for each, as `language || text`, in which `⟦…⟧` is what stood at the cursor.
+`cuts.txt` has a row `language ¦ document ¦ text ¦ document after`, with `‸` at the cursor, `⏎` for a line end
+and `⇥` for a tab. `lines.txt` has documents `language || text`, in which `⟦…⟧` is what stood at the cursor.
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ import pytest
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 
-_DOCUMENTS = (Path(__file__).parent / "lines.txt").read_text("utf-8").strip().split("\n===\n")
+_FOLDER = Path(__file__).parent
+_DOCUMENTS = (_FOLDER / "lines.txt").read_text("utf-8").strip().split("\n===\n")
 _SEPARATOR = " || "
+_ROWS = [
+    row.replace("⏎", "\n").replace("⇥", "\t").split(" ¦ ")
+    for row in (_FOLDER / "cuts.txt").read_text("utf-8").split("\n")
+    if row and not row.startswith("# ")
+]
 
 
 def written(truth: str, after: str) -> Iterator[tuple[str, str]]:
@@ -54,29 +61,9 @@ def test_nothing_stands_twice_and_nothing_is_missing(document: str) -> None:
     assert not wrong
 
 
-def test_a_pair_that_the_rest_closes_is_closed_once() -> None:
-    """The model closes what the rest of the line closes, and goes on with something else."""
-    for language, before, after, generated, shown in (
-        ("svelte", "<button on:click={", "}>Don't</button>", "add}>Click me", "add"),
-        ("php", "<h1>It's <?php echo ", "; ?></h1>", "f(1); ?> years.", "f(1)"),
-        ("python", 'print(f"{', '} values")', "n}Sum", "n"),
-        ("markdown", "Call `", "` first.", "f` with a number.", "f"),
-    ):
-        assert accepted(language, before, after + "\n", generated) == f"{before}{shown}{after}\n", language
-
-
-def test_prose_opens_no_part_that_nothing_closes() -> None:
-    assert accepted("markdown", "One.\n", "\nTwo.\n", "Text:\n```bash") == "One.\nText:\nTwo.\n"
-
-
-def test_no_separator_stands_before_a_closing_mark_where_the_language_forbids_it() -> None:
-    clause = "f(X) ->\n    receive\n        {a, P} ->\n            "
-    for language, before, after, generated, shown in (
-        ("json", '{\n  "a": ["', '"]\n}\n', 'b", "c"],', 'b", "c'),
-        ("jsonc", "[\n  ", "\n]\n", "1,", "1,"),
-        ("sql", "SELECT a WHERE b IN (\n  ", "\n);\n", "1,\n  2,", "1,\n  2"),
-        ("haskell", "a = [\n  ", "\n  ]\n", "1,", "1"),
-        ("erlang", clause, "\n    end.\n", "g(P);", "g(P)"),
-        ("erlang", clause, "\n        {b, P} ->\n            h(P)\n    end.\n", "g(P);", "g(P);"),
-    ):
-        assert accepted(language, before, after, generated) == f"{before}{shown}{after}", language
+@pytest.mark.parametrize(("language", "document", "generated", "after"), _ROWS)
+def test_the_document_is_right_after_accepting(
+    language: str, document: str, generated: str, after: str
+) -> None:
+    before, _, following = document.partition("‸")
+    assert accepted(language, before, following, generated) == after
