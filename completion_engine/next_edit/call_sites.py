@@ -21,8 +21,8 @@ from completion_engine.next_edit.added_items import (
     keyword_of,
 )
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
-from completion_engine.next_edit.linked_imports import import_names, is_imported, module_of
 from completion_engine.next_edit.linked_names import LinkedEdit, import_around
+from completion_engine.next_edit.module_paths import Module, imports_name, is_imported
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Resolver
@@ -38,10 +38,10 @@ _MAX_ADDED = 8  # arguments and parameters of one document, the latest ones
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A definition in the file `module` to which a hunk added one parameter that each call must pass."""
+    """A definition in a module to which a hunk added one parameter that each call must pass."""
 
     name: str
-    module: str
+    module: Module | None
     hunk: Hunk
 
 
@@ -85,7 +85,7 @@ class ChangedCalls:
 
 def changed_calls(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]) -> ChangedCalls:
     """Return what hunks of a document changed, the latest first."""
-    module = module_of(document.path, document.language)
+    module = Module.of(document)
     own = [
         (added, hunk)
         for hunk in reversed(hunks)
@@ -114,7 +114,7 @@ def call_edits(document: EditDocument, parsed: ParsedText, changed: ChangedCalls
             yield LinkedEdit(edit, argument.hunk, num_examples)
 
 
-def _signature(added: Added, module: str, hunk: Hunk) -> Iterator[Signature]:
+def _signature(added: Added, module: Module | None, hunk: Hunk) -> Iterator[Signature]:
     definition = added.holder.parent
     name = definition.child_by_field_name("name") if added.is_parameter and definition is not None else None
     has_default = added.node.child_by_field_name("value") is not None
@@ -163,7 +163,7 @@ def _names(
     """Yield the names that mean a definition: in its file, or where it is imported."""
     found = occurrences_of(parsed, signature.name) or []
     if document.document != signature.hunk.document:
-        yield from _imported(parsed, found, signature)
+        yield from _imported(document.path, parsed, found, signature)
         return
     keys = Resolver(parsed, found).keys(found) if found else []
     hunk = signature.hunk
@@ -180,17 +180,19 @@ def _names(
             yield one
 
 
-def _imported(parsed: ParsedText, found: Sequence[Occurrence], signature: Signature) -> Iterator[Occurrence]:
+def _imported(
+    at: str, parsed: ParsedText, found: Sequence[Occurrence], signature: Signature
+) -> Iterator[Occurrence]:
     """Yield the names that mean a definition which a document imports, or whose module it imports."""
     bindings = [one for one in found if one.is_definition]
     module, name = signature.module, signature.name
-    if not module:
+    if module is None:
         return
     if bindings:
-        is_imported_name = all(import_names(import_around(one.node), module, name) for one in bindings)
-        yield from (one for one in found if is_imported_name and one.receiver in ("", module))
-    elif is_imported(parsed, module):
-        yield from (one for one in found if one.receiver in ("", module))
+        is_meant = all(imports_name(import_around(one.node), at, module, name) for one in bindings)
+    else:
+        is_meant = is_imported(parsed, at, module)
+    yield from (one for one in found if is_meant and one.receiver in ("", module.name))
 
 
 def _callee(parsed: ParsedText, holder: Node) -> str:

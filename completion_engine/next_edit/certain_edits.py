@@ -16,9 +16,9 @@ from completion_engine.next_edit.candidates import is_unwanted
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk, ProposedEdit
 from completion_engine.next_edit.linked_imports import RenamedExport, import_edits, renamed_exports
 from completion_engine.next_edit.linked_names import LinkedEdit, linked_edits
+from completion_engine.next_edit.module_paths import leads_to
 from completion_engine.next_edit.moved_imports import (
     MovedName,
-    leads_to,
     moved_import_edits,
     moved_names,
     still_bound,
@@ -124,7 +124,7 @@ class _Search:
         """Return the changes without names that their old modules, some of the documents, still bind."""
         bound: frozenset[MovedName] = frozenset()
         for document in documents:
-            is_old = any(leads_to(it.old, it, document.path) for it in changes.moved)
+            is_old = any(leads_to(it.old, it.path, document.path, it.name) for it in changes.moved)
             if is_old and (parsed := self._parsed(document)) is not None:
                 bound |= still_bound(document, parsed, changes.moved)
         return replace(changes, moved=tuple(it for it in changes.moved if it not in bound))

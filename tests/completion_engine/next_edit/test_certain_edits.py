@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_nothing_is_certain_without_a_rename() -> None:
 IMPORTS = [
     pytest.param("b.py", "python", "from pkg.net import fetch", "from pkg.net import load", id="Python"),
     pytest.param(
-        "b.py", "python", "from .net import a, fetch as f", "from .net import a, load as f", id="alias"
+        "pkg/b.py", "python", "from .net import a, fetch as f", "from .net import a, load as f", id="alias"
     ),
     pytest.param(
         "b.py", "python", "import pkg.net as net\nnet.fetch()", "net.load()", id="through the module"
@@ -77,6 +78,16 @@ def test_imports_of_a_renamed_definition_follow(
         ("src/net.ts", "typescript", "export function {}(a) {{}}", "import {{ {} }} from './net';", True),
         ("src/net.ts", "typescript", "export function {}(a) {{}}", "import {{ {} }} from './other';", False),
         ("src/net/index.js", "javascript", "export const {} = 1;", "import {{ a, {} }} from '../net';", True),
+        ("src/net.ts", "typescript", "export function {}(a) {{}}", "import {{ {} }} from '@app/net';", True),
+        ("a/net.ts", "typescript", "export function {}(a) {{}}", "import {{ {} }} from '../b/net';", False),
+        ("a/net.ts", "typescript", "export function {}(a) {{}}", "import {{ {} }} from '@/b/net';", False),
+        ("a/net.py", "python", "def {}(): pass", "from a.net import {}", True),
+        ("a/net.py", "python", "def {}(): pass", "from .net import {}", True),
+        ("a/net.py", "python", "def {}(): pass", "from b.net import {}", False),
+        ("a/net.py", "python", "def {}(): pass", "from ..b.net import {}", False),
+        ("a/net.py", "python", "def {}(): pass", "from b import net\nnet.{}()", False),
+        ("src/b/net.rs", "rust", "pub fn {}() {{}}", "use crate::a::net::{};", False),
+        ("src/net.rs", "rust", "pub fn {}() {{}}", "use shop::net::{};", True),
         ("src/net.rs", "rust", "pub fn {}() {{}}", "use crate::net::{{a, {}}};", True),
         ("src/net.rs", "rust", "pub fn {}() {{}}", "use crate::{{net::a, b::{{{}}}}};", False),
         (
@@ -94,7 +105,8 @@ def test_the_import_must_name_the_file(
     new, old = definition.format("Load").split("\n"), definition.format("Fetch").split("\n")
     hunk = Hunk("a", len(new) - 1, tuple(old[-1:]), tuple(new[-1:]))
     first = EditDocument("a", exporting, language, tuple(new))
-    other = EditDocument("b", "b", language, tuple(text.format("Fetch").split("\n")))
+    beside = str(PurePosixPath(exporting).with_name("b"))
+    other = EditDocument("b", beside, language, tuple(text.format("Fetch").split("\n")))
     expected = ("b", len(other.lines) - 1, text.format("Load").split("\n")[-1])
     assert proposed(EditRequest([first], [hunk]), other) == (expected if found else None)
 
