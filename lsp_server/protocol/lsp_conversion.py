@@ -79,13 +79,16 @@ def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineComple
 
 
 def older_item(offer: Offer, position: object) -> dict[str, Any]:
-    """One of the `completions` that `getCompletions` returns for a `position`."""
+    """One of the `completions` that `getCompletions` returns for a `position`.
+
+    Its text begins with the line: where clients accept a part, they count from the line's beginning.
+    """
     before = offer.document.content(offer.line)[: offer.column]
     text = _with_line_ends(offer.text, offer.document)
-    span = _span(offer, before, "", "utf-16")
+    span = _span(offer, before, before, "utf-16")
     return {
         "uuid": offer.id,
-        "text": text,
+        "text": before + text,
         "displayText": text,
         "range": {
             "start": {"line": span.start.line, "character": span.start.character},

@@ -144,7 +144,7 @@ def test_emacs_shows_a_suggestion_and_saves_what_it_showed(
 COPILOT_EL = f"""(setq native-comp-enable-subr-trampolines nil)
 (add-to-list 'load-path "%s")
 (require 'copilot-nes)
-(setq copilot-server-executable "{BIN / "slipstream"}" copilot-server-args '("serve" "--stdio")
+(setq copilot-server-executable "{BIN / "slipstream"}" copilot-server-args '("--stdio")
       copilot-idle-delay nil copilot-nes-idle-delay 0.2 copilot-indent-offset-warning-disable t)
 (add-hook 'prog-mode-hook #'copilot-mode)
 (add-hook 'prog-mode-hook #'copilot-nes-mode)
@@ -152,14 +152,58 @@ COPILOT_EL = f"""(setq native-comp-enable-subr-trampolines nil)
 (RENAME,) = [story for story in STORIES if story.name == "a function gets another name"]
 
 
+def client_source(name: str) -> Path:
+    """The folder of a client's source, which is fetched by hand."""
+    source = Path(os.environ.get("SLIPSTREAM_CLIENTS", "")) / name
+    if not os.environ.get("SLIPSTREAM_CLIENTS") or not source.is_dir():
+        pytest.skip(f"SLIPSTREAM_CLIENTS names no folder with {name}")
+    return source
+
+
+def test_copilot_el_shows_a_suggestion_and_tab_writes_it(
+    tmp_path: Path, document: Path, start: StartTerminal, program: Program
+) -> None:
+    settings = tmp_path / "init.el"
+    settings.write_text(
+        (COPILOT_EL % client_source("copilot.el")).replace("copilot-idle-delay nil", "copilot-idle-delay 0")
+        + '(define-key copilot-completion-map (kbd "<tab>") #\'copilot-accept-completion)\n'
+        + '(define-key copilot-completion-map (kbd "TAB") #\'copilot-accept-completion)\n'
+    )
+    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
+    terminal = start([str(program("emacs", "emacs")), "-nw", "-Q", *quiet, "-l", str(settings)])
+    until_shown(terminal, "(Rectangle)")
+    terminal.press("M->")
+    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
+    terminal.press("Tab", "C-x", "C-s")
+    until_saved(document, terminal)
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
+    tmp_path: Path, document: Path, start: StartTerminal
+) -> None:
+    vim = shutil.which("vim")
+    if vim is None or "+textprop" not in subprocess.check_output([vim, "--version"], text=True):
+        pytest.skip("Vim 9 is not installed")
+    settings = tmp_path / "vimrc"
+    settings.write_text(
+        f"set nocompatible noswapfile rtp^={client_source('copilot.vim')}\nfiletype plugin on\n"
+        f"let g:copilot_command = '{BIN / 'slipstream'}'\nlet g:copilot_agent_command = g:copilot_command\n"
+    )
+    terminal = start([vim, "-u", str(settings)])
+    until_shown(terminal, "(Rectangle)")
+    terminal.press("G", "A")
+    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
+    terminal.press("Tab", "Escape", ":", "w", "Enter")
+    until_saved(document, terminal)
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
 def test_copilot_el_makes_the_rest_of_a_rename(
     tmp_path: Path, document: Path, start: StartTerminal, program: Program
 ) -> None:
-    client = Path(os.environ.get("SLIPSTREAM_CLIENTS", "")) / "copilot.el"
-    if not (client / "copilot-nes.el").is_file():
-        pytest.skip("SLIPSTREAM_CLIENTS names no folder with copilot.el")
     settings = tmp_path / "init.el"
-    settings.write_text(COPILOT_EL % client)
+    settings.write_text(COPILOT_EL % client_source("copilot.el"))
     document.write_text(RENAME.before)
     emacs = program("emacs", "emacs")
     quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]

@@ -73,9 +73,9 @@ async def test_completions_have_the_shape_and_the_units_of_these_clients() -> No
             end = {"line": 0, "character": 8}
             text = "s = '\U0001f600ä!"
             assert item == {
-                "text": text,
+                "text": "s = '\U0001f600ä" + text,
                 "displayText": text,
-                "range": {"start": end, "end": end},
+                "range": {"start": {"line": 0, "character": 0}, "end": end},
                 "position": end,
             }
         assert await window.request("notifyShown", {"uuid": name}) == "OK"
