@@ -24,11 +24,9 @@ pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
 # The first answer is cut after its first words.
 SETTINGS = {"slipstream.deadlineMs": 1}
 BEFORE = "def area(width, height):\n    return width * height\n\n\n"
-NAMES = (
-    "perimeter", "diagonal", "half_area", "ratio", "larger_side", "smaller_side", "scaled_area", "is_square",
-)  # fmt: skip
+NAMES = ("perimeter", "diagonal", "half_area", "ratio", "larger_side", "smaller_side", "is_square")
 NEXT_S = 20.0  # an answer that did not grow so far was whole
-AUTOMATIC = 2
+ASKED, AUTOMATIC = "textDocument/inlineCompletion", 2
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +59,10 @@ def cut_short(window: Window, workbench: Workbench, stem: str, *, is_empty: bool
     raise AssertionError("no answer was cut")
 
 
-def messages(workbench: Workbench, method: str, *, since: int) -> list[dict[str, Any]]:
-    """The parameters of the messages with this method, without the first `since` messages of any kind."""
+def sent(workbench: Workbench, method: str, since: int) -> list[dict[str, Any]]:
+    """The parameters of the messages with this method, after the first `since` messages of any kind."""
     said = [one.message for one in heard(workbench)[since:]]
     return [message["params"] for message in said if message.get("method") == method]
-
-
-def requests(workbench: Workbench, *, since: int) -> list[dict[str, Any]]:
-    """The requests for suggestions."""
-    return messages(workbench, "textDocument/inlineCompletion", since=since)
 
 
 def place_in(window: Window) -> str:
@@ -89,9 +82,8 @@ def test_the_ghost_text_grows_to_the_whole_without_a_key(hurried: Window, the_wo
     assert first != whole
     assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
     assert (place_in(hurried), hurried.keys()) == (place, keys)
-    asked = requests(the_workbench, since=num_heard)
-    assert 1 <= len(asked) <= MAX_NOTICES
-    assert {request["context"]["triggerKind"] for request in asked} == {AUTOMATIC}
+    kinds = [request["context"]["triggerKind"] for request in sent(the_workbench, ASKED, num_heard)]
+    assert kinds in ([AUTOMATIC], [AUTOMATIC] * MAX_NOTICES)
     hurried.press("Tab")
     assert hurried.save().splitlines()[5:] == whole.splitlines()
 
@@ -103,7 +95,7 @@ def test_a_suggestion_comes_without_a_key_where_the_first_answer_had_none(
         place, num_heard = place_in(hurried), len(heard(the_workbench))
     assert hurried.ghost_text()
     assert place_in(hurried) == place
-    assert {one["context"]["triggerKind"] for one in requests(the_workbench, since=num_heard)} == {AUTOMATIC}
+    assert all(one["context"]["triggerKind"] == AUTOMATIC for one in sent(the_workbench, ASKED, num_heard))
 
 
 def test_nothing_grows_after_escape(hurried: Window, the_workbench: Workbench) -> None:
@@ -111,12 +103,12 @@ def test_nothing_grows_after_escape(hurried: Window, the_workbench: Workbench) -
         hurried.press("Escape")
         until(lambda: not hurried.has_ghost_text(), what="dismissed suggestion")
         num_sights, num_heard = len(hurried.sights()), len(heard(the_workbench))
-    until(lambda: messages(the_workbench, GREW, since=num_heard), what="notification")
+    until(lambda: sent(the_workbench, GREW, num_heard), what="notification")
     # An answer to the extension's own request comes after all that the notification caused.
     hurried.run("Slipstream: Explain the Suggestion Here")
     hurried.choices()
     assert [sight.ghost for sight in hurried.sights()[num_sights:] if sight.ghost] == []
-    assert requests(the_workbench, since=num_heard) == []
+    assert sent(the_workbench, ASKED, num_heard) == []
 
 
 def test_nothing_is_requested_while_the_completion_list_is_open(
@@ -125,14 +117,14 @@ def test_nothing_is_requested_while_the_completion_list_is_open(
     with cut_short(hurried, the_workbench, "listed"):
         num_heard = len(heard(the_workbench))
         hurried.press("Control+Space")
-        until(lambda: requests(the_workbench, since=num_heard), what="request for the selected item")
+        until(lambda: sent(the_workbench, ASKED, num_heard), what="request for the selected item")
     until(lambda: owes_nothing(heard(the_workbench)), what="answer")
     hurried.press("ArrowDown")
     selected = until(
-        lambda: found if len(found := requests(the_workbench, since=num_heard)) > 1 else [],
+        lambda: found if len(found := sent(the_workbench, ASKED, num_heard)) > 1 else [],
         what="request for the next item",
     )
     texts = [request["context"]["selectedCompletionInfo"]["text"] for request in selected]
-    assert messages(the_workbench, GREW, since=num_heard)
+    assert sent(the_workbench, GREW, num_heard)
     assert len(set(texts)) == len(texts) == 2
     hurried.press("Escape", "Escape")
