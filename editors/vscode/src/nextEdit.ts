@@ -76,7 +76,8 @@ export class NextEdit implements vscode.Disposable {
     } else if (proposal.document === undefined) {
       // The server answers for the document that it is about to read.
       this.clear();
-      this.askSoon("invoked", await jump(proposal));
+      await jump(proposal);
+      this.askSoon("invoked");
     } else if (editor === undefined || !isAt(proposal, editor)) {
       await jump(proposal);
       this.redraw();
@@ -117,10 +118,9 @@ export class NextEdit implements vscode.Disposable {
     }
   }
 
-  /** Ask for the next edit after a pause: in `editor`, which may not be active yet, or in the one that is active then. */
-  private askSoon(kind: TriggerKind, editor?: vscode.TextEditor): void {
+  private askSoon(kind: TriggerKind): void {
     this.cancel();
-    this.timer = setTimeout(() => void this.ask(kind, editor), PAUSE_MS);
+    this.timer = setTimeout(() => void this.ask(kind), PAUSE_MS);
   }
 
   private get isOn(): boolean {
@@ -131,8 +131,9 @@ export class NextEdit implements vscode.Disposable {
     return this.isOn && isEnabledFor(configuration.languages(), document.languageId);
   }
 
-  private async ask(kind: TriggerKind, editor = vscode.window.activeTextEditor): Promise<void> {
+  private async ask(kind: TriggerKind): Promise<void> {
     this.cancel();
+    const editor = vscode.window.activeTextEditor;
     if (editor === undefined || !this.isWanted(editor.document)) {
       return;
     }
@@ -224,8 +225,7 @@ function isAt({ document, range }: Proposal, editor: vscode.TextEditor): boolean
   return editor.document === document && range.start.line <= line && line <= range.end.line;
 }
 
-async function jump({ uri, range }: Proposal): Promise<vscode.TextEditor> {
+async function jump({ uri, range }: Proposal): Promise<void> {
   const editor = await vscode.window.showTextDocument(uri, { selection: new vscode.Range(range.start, range.start) });
   editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-  return editor;
 }
