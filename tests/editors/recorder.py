@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 HOLD = "hold"  # the file in a folder of recordings that keeps messages back
-HOLD_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Recorder:
         with suppress(FileNotFoundError):
             while self._hold.read_bytes() in body:
                 self._hold.with_suffix(".kept").touch()
-                time.sleep(HOLD_S)
+                time.sleep(0.002)
 
     def _write(self, at_ms: float, from_editor: bool, body: bytes) -> None:
         head = json.dumps({"at_ms": round(at_ms, 3), "from_editor": from_editor})
