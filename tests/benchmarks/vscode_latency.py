@@ -88,15 +88,21 @@ def measure_growing(window: Window, recording: Path) -> list[float]:
         window.open(f"{name}.py", KNOWN)
         window.type(f"def {name}(values):\n", delay_ms=PAUSE_MS / 4)
         window.page.wait_for_timeout(5 * PAUSE_MS)
-    shown = [(sight.at_ms, sight.ghost) for sight in window.sights()]
-    return list(grown_ms(recorder.read(recording), shown))
+    shown, keys = [(sight.at_ms, sight.ghost) for sight in window.sights()], window.keys()
+    return list(grown_ms(recorder.read(recording), shown, [key.at_ms for key in keys]))
 
 
-def grown_ms(heard: Sequence[recorder.Heard], shown: Sequence[tuple[float, str]]) -> Iterator[float]:
-    """The time from each notification to the longer text; `shown` is the text from each time on."""
+def grown_ms(
+    heard: Sequence[recorder.Heard], shown: Sequence[tuple[float, str]], keys: Sequence[float]
+) -> Iterator[float]:
+    """The time from each notification to the longer text, if it comes before the next of `keys`.
+
+    `shown` is the text from each time on.
+    """
     for at_ms in (one.at_ms for one in heard if one.message.get("method") == GREW):
         before = next((text for time_ms, text in reversed(shown) if time_ms <= at_ms), "")
-        later = (one for one in shown if at_ms < one[0] < at_ms + PATIENCE_MS and one[1] != before)
+        end_ms = next((key_ms for key_ms in keys if key_ms > at_ms), float("inf"))
+        later = (one for one in shown if at_ms < one[0] < end_ms and one[1] != before)
         time_ms, text = next(later, (at_ms, ""))
         if text and text.startswith(before):
             yield time_ms - at_ms
