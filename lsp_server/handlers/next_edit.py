@@ -101,13 +101,14 @@ async def _refusal(server: SlipstreamServer, uri: str, *, is_invoked: bool) -> s
 def _request(
     server: SlipstreamServer, focused: Document, line: int, *, is_wide: bool, is_invoked: bool
 ) -> EditRequest:
-    """Freeze the recent edits and the documents that an edit may be proposed in, the focused one first."""
+    """Freeze the recent edits and the documents for new ones: the focused one, then those edited last."""
     session, hunks = server.session, server.session.edits.hunks()
     session.measurements.num_edits_rejected += session.proposals.pass_over(hunks)
+    last_edit = {hunk.document: number for number, hunk in enumerate(hunks, 1)}
     others = [it for it in session.documents.values() if it is not focused] if is_wide else []
     frozen: list[EditDocument] = []
     room = _MAX_CHARS
-    for document in (focused, *others):
+    for document in (focused, *sorted(others, key=lambda it: -last_edit.get(it.uri, 0))):
         room -= document.num_chars
         if session.edits.is_followed(document.uri) and room > 0 and len(frozen) < _MAX_DOCUMENTS:
             path = session.location_of(document.uri).name

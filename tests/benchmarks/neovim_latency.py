@@ -1,7 +1,8 @@
 """Measures the time from a key to the ghost text on Neovim's screen, and the server's own time.
 
 `python tests/benchmarks/neovim_latency.py` types a file key by key, waits for each answer, and prints a
-table. Owns this one measurement; the keys come in through Neovim's own input queue.
+table. With `--growing`, answers are cut, and the time is that from the notification to the longer text.
+Owns these two measurements; the keys come in through Neovim's own input queue.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from completion_engine.config import DEFAULT_TARGET
+from tests.benchmarks.vscode_latency import GROWING, NAMES, show
 from tests.editors import programs
 from tests.editors.neovim.editor import SERVER, Neovim
 from tests.hosts import own_hosts
@@ -35,9 +36,11 @@ TYPED = """    if width < 0 or height < 0:
     return 2 * (width + height)
 """
 NUM_COLD = 5
+CUT = "deadlineMs = 1, eagerness = 1"
+LOOKING_S = 2.0
 
 WATCH = """
-Latency = { rows = {} }
+Latency = { grown_ms = {} }
 local key_at, asked_at, server_ms
 vim.on_key(function(_, typed)
   if typed ~= '' and vim.api.nvim_get_mode().mode == 'i' then key_at = vim.uv.hrtime() end
@@ -51,6 +54,12 @@ vim.api.nvim_buf_set_extmark = function(buf, ns, ...)
   end
   return id
 end
+local growth = require('slipstream.growth')
+local grew, grew_at = growth.grew, nil
+function growth.grew(...)
+  grew_at = vim.uv.hrtime()
+  grew(...)
+end
 local Client = require('vim.lsp.client')
 local request = Client.request
 function Client:request(method, params, handler, ...)
@@ -62,6 +71,10 @@ function Client:request(method, params, handler, ...)
     handler(err, result, ...)
     waits = false
     local has_item = not err and #(result.items or result) > 0
+    if grew_at and Latency.drawn_at then
+      table.insert(Latency.grown_ms, (Latency.drawn_at - grew_at) / 1e6)
+    end
+    grew_at = nil
     Latency.row = { ms = Latency.drawn_at and (Latency.drawn_at - from) / 1e6 or -1, has_item = has_item }
   end, ...)
 end
@@ -86,25 +99,16 @@ def measured(editor: Neovim, text: str) -> list[tuple[float, float]]:
     return rows[NUM_COLD:]
 
 
-def percentiles(values: list[float]) -> str:
-    """Median, 95th percentile and the spread of the middle half, as columns."""
-    cuts = quantiles(values, n=20)
-    return f"{cuts[9]:9.1f}{cuts[18]:9.1f}{cuts[14] - cuts[4]:9.1f}{max(values):9.1f}"
+def grown_ms(editor: Neovim) -> list[float]:
+    """The times from each notification to the longer text, after the heads of some functions."""
+    for name in NAMES:
+        editor.type(f"<Esc>Godef {name}(values):<CR>")
+        time.sleep(LOOKING_S)
+    found: list[float] = editor.call("return Latency.grown_ms")
+    return found
 
 
-def report(version: str, rows: list[tuple[float, float]]) -> None:
-    """Print the table of one version."""
-    columns = {
-        "key to ghost text": [key for key, _ in rows],
-        "server's own time": [server for _, server in rows],
-        "Neovim and plugin": [key - server for key, server in rows],
-    }
-    print(f"Neovim {version}, {len(rows)} warm keys{'median':>15}{'p95':>9}{'spread':>9}{'max':>9}  ms")  # noqa: T201 - its output
-    for name, values in columns.items():
-        print(f"  {name:32}{percentiles(values)}")  # noqa: T201 - its output
-
-
-def run(version: str) -> None:
+def run(version: str, *, is_growing: bool) -> None:
     """Measure in one version of Neovim."""
     program = programs.find(f"neovim-{version}", "nvim")
     with tempfile.TemporaryDirectory() as name, own_hosts() as hosts:
@@ -113,7 +117,9 @@ def run(version: str) -> None:
         path = folder / "shapes.py"
         path.write_text(TEXT)
         environment: dict[str, Any] = {"SLIPSTREAM_INDEX_DIR": name, "HF_HUB_OFFLINE": "1", **hosts.env}
-        options = f"cmd = '{SERVER}', settings = {{ target = '{DEFAULT_TARGET}' }}"
+        options = (
+            f"cmd = '{SERVER}', settings = {{ target = '{DEFAULT_TARGET}', {CUT if is_growing else ''} }}"
+        )
         init = f"vim.o.swapfile = false\nrequire('slipstream').setup({{ {options} }})"
         editor = Neovim(program, init, folder / "home", environment)
         try:
@@ -122,7 +128,14 @@ def run(version: str) -> None:
             editor.wait_ready()
             editor.type("Go")
             editor.wait_quiet()
-            report(version, measured(editor, TYPED))
+            if is_growing:
+                times = {GROWING: grown_ms(editor)}
+            else:
+                rows = measured(editor, TYPED)
+                times = {"key to ghost text": [key for key, _ in rows]}
+                times["server's own time"] = [server for _, server in rows]
+                times["Neovim and plugin"] = [key - server for key, server in rows]
+            show(f"Neovim {version}", times)
         finally:
             editor.close()
 
@@ -131,9 +144,10 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", action="append", help="0.12 or 0.11; may be repeated; default: both")
-    load = os.getloadavg()[0]
-    for version in parser.parse_args().version or ["0.12", "0.11"]:
-        run(version)
+    parser.add_argument("--growing", action="store_true")
+    load, chosen = os.getloadavg()[0], parser.parse_args()
+    for version in chosen.version or ["0.12", "0.11"]:
+        run(version, is_growing=chosen.growing)
     print(f"Load of the machine at the start: {load:.1f} on {os.cpu_count()} cores")  # noqa: T201 - its output
     return 0
 

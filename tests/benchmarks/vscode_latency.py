@@ -1,22 +1,22 @@
 """Measures what a person waits for in VS Code: from the last key to the suggestion on the screen.
 
 Run as `python -m tests.benchmarks.vscode_latency`, after `make editors`: the real workbench, the packaged
-extension, the real server with the settings as they come. Owns the way of measuring; does not depend on the
-page.
+extension, the real server with the settings as they come. With `--growing`, answers are cut, and the time is
+that from the notification to the longer text. Owns the way of measuring; does not depend on the page.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from completion_engine.config import DEFAULT_TARGET
+from lsp_server.workspace.growth import GREW
 from tests.editors import recorder
 from tests.editors.answers import Answer, answers
 from tests.editors.vscode import extension, workbench
@@ -30,6 +30,8 @@ PATIENCE_MS = 5000
 KEY_MS = 15
 # A person looks at the suggestion before going on.
 PAUSE_MS = 400
+GROWING = "notification to longer text"
+CUT = {"slipstream.deadlineMs": 1, "slipstream.eagerness": 1}
 
 SERVER = [str(Path(sys.executable).parent / "slipstream"), "serve", "--stdio"]
 KNOWN = '''"""Statistics of samples."""
@@ -55,28 +57,10 @@ NAMES = (
 TYPED = [f"{name} = " for name in NAMES] + [f"def {name}(" for name in NAMES]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The last key before a suggestion; all in milliseconds.
-
-    From the key to the request at the server's door, to the answer there, to the suggestion on the screen.
-    """
-
-    to_request: float
-    in_server: float
-    to_screen: float
-
-    @property
-    def total(self) -> float:
-        return self.to_request + self.in_server + self.to_screen
-
-
-STAGES = {
-    "to_request": "key to request (editor)",
-    "in_server": "request to answer (server)",
-    "to_screen": "answer to screen (editor)",
-    "total": "key to suggestion",
-}
+STAGES = (
+    "key to request (editor)", "request to answer (server)", "answer to screen (editor)", "key to suggestion",
+)  # fmt: skip
+Sample = tuple[float, ...]  # each of `STAGES` for the last key before a suggestion, in milliseconds
 
 
 def measure(window: Window, recording: Path) -> list[Sample]:
@@ -98,6 +82,32 @@ def measure(window: Window, recording: Path) -> list[Sample]:
     return samples[NUM_WARM_UP:]
 
 
+def measure_growing(window: Window, recording: Path) -> list[float]:
+    """Type the head of a function, and look at the suggestion while it grows."""
+    for name in NAMES:
+        window.open(f"{name}.py", KNOWN)
+        window.type(f"def {name}(values):\n", delay_ms=PAUSE_MS / 4)
+        window.page.wait_for_timeout(5 * PAUSE_MS)
+    shown, keys = [(sight.at_ms, sight.ghost) for sight in window.sights()], window.keys()
+    return list(grown_ms(recorder.read(recording), shown, [key.at_ms for key in keys]))
+
+
+def grown_ms(
+    heard: Sequence[recorder.Heard], shown: Sequence[tuple[float, str]], keys: Sequence[float]
+) -> Iterator[float]:
+    """The time from each notification to the longer text, if it comes before the next of `keys`.
+
+    `shown` is the text from each time on.
+    """
+    for at_ms in (one.at_ms for one in heard if one.message.get("method") == GREW):
+        before = next((text for time_ms, text in reversed(shown) if time_ms <= at_ms), "")
+        end_ms = next((key_ms for key_ms in keys if key_ms > at_ms), float("inf"))
+        later = (one for one in shown if at_ms < one[0] < end_ms and one[1] != before)
+        time_ms, text = next(later, (at_ms, ""))
+        if text and text.startswith(before):
+            yield time_ms - at_ms
+
+
 def _shown_at(window: Window, pressed: float) -> float | None:
     """When the first suggestion after that key was drawn; None if one was there with the key already."""
     for _ in range(PATIENCE_MS // 50):
@@ -114,26 +124,27 @@ def _shown_at(window: Window, pressed: float) -> float | None:
 def _explained(pressed: float, shown: float, given: Sequence[Answer]) -> list[Sample]:
     """The key as a sample, if the suggestion is the answer to a request that this key caused."""
     mine = [one for one in given if pressed <= one.asked_at_ms and one.answered_at_ms <= shown]
-    return [
-        Sample(one.asked_at_ms - pressed, one.answered_at_ms - one.asked_at_ms, shown - one.answered_at_ms)
-        for one in mine[-1:]
-    ]
+    times = [(pressed, one.asked_at_ms, one.answered_at_ms, shown) for one in mine[-1:]]
+    return [(*(end - start for start, end in pairwise(row)), shown - pressed) for row in times]
 
 
-def report(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
-    """Median, quartiles and 95th percentile of each stage."""
-    found = {}
-    for name in STAGES:
-        values = [getattr(sample, name) for sample in samples]
-        low, median, high = statistics.quantiles(values, n=4)
-        p95 = statistics.quantiles(values, n=20)[-1]
-        found[name] = {"p50": median, "p25": low, "p75": high, "p95": p95}
-    return found
+def percentiles(values: Sequence[float]) -> str:
+    """Median, 95th percentile, the spread of the middle half and the maximum, as columns."""
+    cuts = statistics.quantiles(values, n=20)
+    return f"{cuts[9]:9.1f}{cuts[18]:9.1f}{cuts[14] - cuts[4]:9.1f}{max(values):9.1f}"
+
+
+def show(editor: str, values: Mapping[str, Sequence[float]]) -> None:
+    """Print a table of times in milliseconds."""
+    sys.stdout.write(f"{editor + ', ms':34}{'median':>9}{'p95':>9}{'spread':>9}{'max':>9}\n")
+    for name, times in values.items():
+        sys.stdout.write(f"  {name:32}{percentiles(times)}  ({len(times)})\n")
 
 
 def main() -> int:
-    """Print the table and, last, one line of JSON."""
-    load = os.getloadavg()[0]
+    """Print the table."""
+    load, is_growing = os.getloadavg()[0], "--growing" in sys.argv
+    settings = {"slipstream.target": DEFAULT_TARGET, **(CUT if is_growing else {})}
     with tempfile.TemporaryDirectory(prefix="slipstream-benchmark-") as scratch:
         folder, profile = Path(scratch) / "samples", Path(scratch) / "profile"
         folder.mkdir()
@@ -142,7 +153,7 @@ def main() -> int:
             workbench.running(
                 profile,
                 vsix=extension.package(),
-                machine_settings={"slipstream.server.command": command, "slipstream.target": DEFAULT_TARGET},
+                machine_settings={"slipstream.server.command": command, **settings},
                 env={"SLIPSTREAM_INDEX_DIR": str(profile / "index")},
             ) as started,
             browsing() as browser,
@@ -152,16 +163,15 @@ def main() -> int:
             window.wait_until_ready()
             window.open("samples.py", KNOWN)
             (recording,) = recorder.recordings(profile / "recordings")
+            if is_growing:
+                show("VS Code", {GROWING: measure_growing(window, recording)})
+                return 0
             samples = measure(window, recording)
     if len(samples) < NUM_NEEDED:
         sys.stderr.write(f"Only {len(samples)} places brought a suggestion; that is too few to tell.\n")
         return 1
-    found = report(samples)
-    lines = [f"Load of the machine at the start: {load:.1f} on {os.cpu_count()} cores"]
-    lines += [f"VS Code, {len(samples)} new places, ms{'p50':>13}{'p25':>8}{'p75':>8}{'p95':>8}"]
-    lines += [f"{STAGES[name]:<32}" + "".join(f"{ms:8.0f}" for ms in found[name].values()) for name in STAGES]
-    lines.append(json.dumps({"editor": "vscode", "num_places": len(samples), "ms": found}))
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(f"Load of the machine at the start: {load:.1f} on {os.cpu_count()} cores\n")
+    show("VS Code", dict(zip(STAGES, zip(*samples, strict=True), strict=True)))
     return 0
 
 

@@ -13,9 +13,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+HOLD = "hold"  # the file in a folder of recordings that keeps messages back
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +47,35 @@ def read(recording: Path) -> list[Heard]:
     return [Heard(**json.loads(line)) for line in lines]
 
 
+@contextmanager
+def holding(folder: Path, text: str) -> Iterator[Callable[[], bool]]:
+    """Until the end, keep back the server's first message with `text` in it, and all that follows.
+
+    Yields whether there is such a message.
+    """
+    hold = folder / HOLD
+    hold.write_text(text)
+    try:
+        yield hold.with_suffix(".kept").exists
+    finally:
+        hold.unlink()
+        hold.with_suffix(".kept").unlink(missing_ok=True)
+
+
 class Recorder:
     """Passes messages between two streams and writes each one down after it went on its way."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._file = path.open("wb")
+        self._hold = path.with_name(HOLD)
 
     def pump(self, source: IO[bytes], target: IO[bytes], *, from_editor: bool) -> None:
         """Pass on until the source ends or the target is gone; then close the target."""
         try:
             while frame := _read_frame(source):
+                if not from_editor:
+                    self._hold_back(frame[-1])
                 at_ms = time.time() * 1000
                 target.write(b"".join(frame))
                 target.flush()
@@ -61,6 +83,12 @@ class Recorder:
             target.close()
         except OSError:
             return
+
+    def _hold_back(self, body: bytes) -> None:
+        with suppress(FileNotFoundError):
+            while self._hold.read_bytes() in body:
+                self._hold.with_suffix(".kept").touch()
+                time.sleep(0.002)
 
     def _write(self, at_ms: float, from_editor: bool, body: bytes) -> None:
         head = json.dumps({"at_ms": round(at_ms, 3), "from_editor": from_editor})

@@ -234,6 +234,19 @@ RENAMED = "def fetch(a):\n    return a\n"
 RENAME = replacement(0, 4, 9, "load")
 
 
+async def test_the_document_that_was_edited_counts_however_many_others_are_open() -> None:
+    edited = "file:///edited.py"
+    async with windows_on() as windows:
+        window = await ready(windows)
+        for number in range(8):
+            await opened(windows, window, f"file:///{number}.py")
+        await opened(windows, window, edited, f"{RENAMED}x = fetch(1)\n")
+        window.change(edited, RENAME)
+        (edit,) = await ask(window, otherDocuments=True)
+        assert edit["textDocument"]["uri"] == edited
+        await window.end()
+
+
 async def test_a_use_that_a_rename_left_behind_needs_no_model() -> None:
     async with windows_on() as windows:
         window = await ready(windows)

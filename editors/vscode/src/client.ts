@@ -10,6 +10,7 @@ import {
   RevealOutputChannelOn,
 } from "vscode-languageclient/node";
 import * as configuration from "./configuration";
+import type { Growth } from "./growth";
 import type { ServerInstallation } from "./serverInstallation";
 import { type Connection, type Failure, ServerLifecycle, type ServerPhase } from "./serverLifecycle";
 import type { ServerStatus } from "./protocol";
@@ -71,6 +72,7 @@ export class Server implements vscode.Disposable {
     private readonly installation: ServerInstallation,
     private readonly log: vscode.LogOutputChannel,
     private readonly middleware: () => Middleware,
+    private readonly growth: Growth,
     unwanted: () => string | undefined,
   ) {
     this.life = new ServerLifecycle<Conversation>({
@@ -147,6 +149,7 @@ export class Server implements vscode.Disposable {
   private async connect(launch: Launch, onEnd: () => void): Promise<Conversation> {
     const process = await ServerProcess.start(launch, this.installation.storage);
     const client = this.build(process, onEnd);
+    this.growth.attach(client);
     client.onNotification("didChangeStatus", (status: ServerStatus) => {
       if (this.life.connection?.client === client) {
         this.take(status);

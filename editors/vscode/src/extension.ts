@@ -1,10 +1,11 @@
 // Owns the wiring: which part knows which, and what starts them.
 import * as vscode from "vscode";
-import { Server } from "./client";
+import { SELECTOR, Server } from "./client";
 import { registerCommands } from "./commands";
 import * as configuration from "./configuration";
 import { ServerInstallation } from "./serverInstallation";
 import { Focus } from "./focus";
+import { Growth } from "./growth";
 import { NextEdit } from "./nextEdit";
 import { RemovalMark, REMOVED } from "./removal";
 import { showFailure } from "./status";
@@ -26,8 +27,9 @@ export function activate(context: vscode.ExtensionContext): void {
   const installation = new ServerInstallation(context, log, (step) => { server.setStep(step); });
   const removal = new RemovalMark(installation.storage);
   const unwanted = (): string | undefined => reasonForNone(switches, removal);
-  const server: Server = new Server(installation, log, () => suggestions.middleware(), unwanted);
-  const suggestions = new Suggestions(switches, (method, params) => { server.notify(method, params); });
+  const growth = new Growth(SELECTOR);
+  const server: Server = new Server(installation, log, () => suggestions.middleware(), growth, unwanted);
+  const suggestions = new Suggestions(switches, growth, (method, params) => { server.notify(method, params); });
   const feed = new StatsFeed(server);
   const status = new Status(server, switches, feed);
   const statistics = new Statistics(context.extensionUri, server, status, feed);

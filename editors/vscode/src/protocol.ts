@@ -1,6 +1,7 @@
 // Owns the shapes of the server's own messages.
 
 export const EDIT_METHOD = "textDocument/copilotInlineEdit";
+export const GREW_METHOD = "slipstream/suggestionGrew";
 export const ACCEPTED_COMMAND = "slipstream.accepted";
 export const REJECTED_EDIT_COMMAND = "slipstream.rejectedEdit";
 export const PURGE_INDEX_COMMAND = "slipstream.purgeIndex";
@@ -131,6 +132,12 @@ export interface Why {
 interface ProtocolPosition {
   readonly line: number;
   readonly character: number;
+}
+
+/** A request at this position of this version of a document would have a longer answer now. */
+export interface SuggestionGrew {
+  readonly textDocument: { readonly uri: string; readonly version: number };
+  readonly position: ProtocolPosition;
 }
 
 /** One edit that the server proposes; a file that is not open has no version. */

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import * as configuration from "./configuration";
+import type { Growth } from "./growth";
 import { partTaken, refit, type CursorLine } from "./itemFit";
 import { ACCEPTED_COMMAND, MODEL_PROGRESS } from "./protocol";
 import { isEnabledFor } from "./settings";
@@ -43,6 +44,7 @@ export class Suggestions implements vscode.Disposable {
 
   constructor(
     private readonly switches: Switches,
+    private readonly growth: Growth,
     private readonly notify: Notify,
   ) {
     this.subscription = vscode.workspace.onDidChangeTextDocument((event) => {
@@ -53,7 +55,8 @@ export class Suggestions implements vscode.Disposable {
   /** The hooks in the language client. */
   middleware(): Middleware {
     return {
-      provideInlineCompletionItems: async (document, position, context, token, next) => {
+      provideInlineCompletionItems: async (document, position, asGiven, token, next) => {
+        const context = this.growth.requested(document, position, asGiven);
         if (!this.isWanted(document, context.triggerKind)) {
           return undefined;
         }
@@ -63,6 +66,7 @@ export class Suggestions implements vscode.Disposable {
           return undefined;
         }
         const items = this.answered(document, position, asked, itemsOf(answer));
+        this.growth.answered(document, position, context, items.length);
         if (items.length === 0 && context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke) {
           vscode.window.setStatusBarMessage("Slipstream has no suggestion here", NOTICE_MS);
         }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -27,6 +30,22 @@ SERVER = [str(Path(sys.executable).parent / "slipstream"), "serve", "--stdio", "
 SETTINGS = {"slipstream.deadlineMs": 0, "slipstream.patienceMs": 60_000, "slipstream.eagerness": 1}
 
 _windows: list[Window] = []
+
+
+def heard(workbench: Workbench) -> list[recorder.Heard]:
+    """Messages so far between the editor and the server that was started last."""
+    return recorder.read(recorder.recordings(workbench.profile / "recordings")[-1])
+
+
+def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
+    """The output of `slipstream complete` at a position, with the editor's target."""
+    argv = [SERVER[0], "complete", f"{file}:{line + 1}:{column + 1}", "--json"]
+    argv += ["--target", DEFAULT_TARGET]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=True, env={**os.environ, **workbench.env}
+    )
+    text: str = json.loads(done.stdout)["text"]
+    return text
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,13 @@
     };
   }
 
+  // Where the cursor is, and how far the view is scrolled.
+  function place() {
+    const root = editor();
+    const styles = [".cursors-layer .cursor", ".lines-content"].map((selector) => root.querySelector(selector).style);
+    return styles.map(({ left, top }) => `${left} ${top}`).join(", ");
+  }
+
   const record = { keys: [], sights: [] };
   let last = "";
   function look() {
@@ -50,7 +57,7 @@
     record.sights.push({ at_ms: now(), ...sight });
   }
 
-  window.slipstreamObserver = { record, seen };
+  window.slipstreamObserver = { record, seen, place };
   window.addEventListener(
     "keydown",
     (event) => record.keys.push({ at_ms: performance.timeOrigin + event.timeStamp, key: event.key }),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 
-from completion_engine.config import DEFAULT_TARGET
 from completion_engine.cutting.reasons import CUT_REASONS
-from tests.editors import recorder
 from tests.editors.answers import Answer, answers, owes_nothing
-from tests.editors.vscode.conftest import SERVER
+from tests.editors.vscode.conftest import complete, heard
 from tests.editors.vscode.window import Sight, Window, until
 from tests.editors.vscode.workbench import Workbench
 
@@ -37,22 +31,6 @@ def window(
     with open_window(the_workbench, folder) as window:
         window.wait_until_ready()
         yield window
-
-
-def heard(workbench: Workbench) -> list[recorder.Heard]:
-    """Messages so far between the editor and the server that was started last."""
-    return recorder.read(recorder.recordings(workbench.profile / "recordings")[-1])
-
-
-def complete(workbench: Workbench, file: Path, line: int, column: int) -> str:
-    """The output of `slipstream complete` at a position, with the editor's target."""
-    argv = [SERVER[0], "complete", f"{file}:{line + 1}:{column + 1}", "--json"]
-    argv += ["--target", DEFAULT_TARGET]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, check=True, env={**os.environ, **workbench.env}
-    )
-    text: str = json.loads(done.stdout)["text"]
-    return text
 
 
 def test_what_tab_accepts_is_on_the_disk_and_is_what_the_model_says(

@@ -47,8 +47,8 @@ function M.trigger()
   require('slipstream.actions').trigger()
 end
 
---- Jumps to the next edit, then applies it. Asks for one if none is shown. 'all' lists all places of it, to apply
---- them at once.
+--- Jumps to the next edit, then applies it. Asks for one if none is shown. 'all' lists all places of it,
+--- to apply them at once.
 ---@param scope 'all'?
 function M.next_edit(scope)
   if scope == 'all' then

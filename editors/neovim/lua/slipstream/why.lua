@@ -1,5 +1,5 @@
---- The window that explains one suggestion: its reason, that of the next edit, the source of each part, and the
---- time it took.
+--- The window that explains one suggestion: its reason, that of the next edit, the source of each part,
+--- and the time it took.
 
 local client = require('slipstream.client')
 local highlights = require('slipstream.highlights')
