@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 16_830, 107),
-    Cap("completion_engine", 32_760, 207),
+    Cap("completion_engine", 31_820, 203),
     Cap("ngram_cache", 5_090, 29),
-    Cap("tests", 57_750, 416, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_870, 124),
+    Cap("tests", 56_480, 405, but=("benchmarks",)),
+    Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_310, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 54_680, 343)
+WHOLE = Cap(" and ".join(SHIPPED), 53_740, 339)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
