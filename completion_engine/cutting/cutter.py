@@ -101,7 +101,7 @@ class Cutter:
         return len(text[: last.code_end].rstrip()) if is_comment else end
 
     def units(self, text: str) -> Iterator[UnitEnd]:
-        """Yield where a text that nobody asked for by a key may end."""
+        """Yield the positions at which a text that is shown while the user types may end."""
         return unit_ends(self.around, text)
 
     def is_within_statement(self, text: str) -> bool:

@@ -18,8 +18,8 @@ UnitKind = Literal["line", "item", "word"]
 
 MIN_CHARS = 3  # characters of the shortest unit, without blanks
 # A unit ends a text if its probability is at least the threshold to this power.
-_STRICTNESS: dict[UnitKind, float] = {"line": 1.0, "item": 1.0, "word": 1.0}
-MOST_LENIENT = min(_STRICTNESS.values())
+_STRICTNESS: dict[UnitKind, float] = {"line": 1.3, "item": 1.0, "word": 1.0}
+MOST_LENIENT = max(_STRICTNESS.values())
 # The end of a number, a word, a bracket, a string or a line.
 _NUMBER_END = r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
 _NAME_END = r"(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
@@ -35,6 +35,11 @@ _NEEDS_MORE = re.compile(
     r"|instanceof|interface|is|lambda|let|match|move|mut|new|not|or|override|package|private|protected|pub"
     r"|public|raise|range|readonly|ref|return|select|static|struct|switch|throw|trait|type|typedef|typeof"
     r"|unless|unsafe|unsigned|until|use|using|val|var|where|while|with|yield)\Z"
+)
+_PROSE_NEEDS_MORE = re.compile(
+    r"(?<!\w)(?:an?|and|are|as|at|be|by|for|from|has|have|if|in|into|is|its?|not|of|on|or|than|that|the|their"
+    r"|this|to|was|when|which|will|with)\Z",
+    re.IGNORECASE,
 )
 _MAX_KEYWORD_CHARS = 16
 
@@ -96,13 +101,17 @@ def _may_end(around: CursorSurroundings, text: str, opened: tuple[Open, ...], *,
     if not opened:
         if ends_line:
             return _BLOCK_HEAD.search(line) is not None or not goes_on(line)
-        return _NEEDS_MORE.search(line[-_MAX_KEYWORD_CHARS:]) is None
+        needs_more = _PROSE_NEEDS_MORE if around.is_text else _NEEDS_MORE
+        return needs_more.search(line[-_MAX_KEYWORD_CHARS:]) is None
     top = opened[-1]
     if top.kind == "string" and (len(opened) > 1 or not around.lasts(top)):
         return False
-    if ends_line or top.start < len(around.before):
-        return True
-    return top.kind == "comment" and line.lstrip().startswith(top.mark)
+    if ends_line:
+        return not line.endswith(top.mark)
+    is_prose = top.start < len(around.before) or (
+        top.kind == "comment" and line.lstrip().startswith(top.mark)
+    )
+    return is_prose and _PROSE_NEEDS_MORE.search(line[-_MAX_KEYWORD_CHARS:]) is None
 
 
 def _open_texts(around: CursorSurroundings, text: str) -> Iterator[tuple[int, tuple[Open, ...]]]:

@@ -159,7 +159,7 @@ class Ending:
     def __init__(self, written: Written) -> None:
         self._written = written
         self._confidence = 1.0
-        self._confidences: list[float] = []  # of each token that was checked
+        self._confidences: list[float] = []  # one for each checked token
         self._num_chars_at_limit = 0
         self.num_checked = 0
 

@@ -1,4 +1,4 @@
-"""Where a text that is shown while the user types may end: `|` in the generated text marks each end."""
+"""The ends of the units of a text: `|` in the generated text marks each one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASES: list[tuple[str, str, str]] = [
     ("python", "raise ValueError('No‸", " readings'|)|\n"),
     ("python", "x = ‸", "1.5| + foo|.bar|(a|, b|=3|)|[1|]| if x| else y|\n"),
     ("python", "    ‸", '"""Return the sum.|\n\n    Args:|\n        one'),
-    ("python", "    ‸", "# Compute| the| sum|\n    x| = 1|  # the first|\n"),
+    ("python", "    ‸", "# Compute| the sum|\n    x| = 1|  # the first|\n"),
     ("python", "‸", "def area|(width|, height|)|:|\n    return width| *"),
     ("python", "f(\n    ‸", "width|=2|,|\n    height|=3"),
     ("typescript", "  ‸", "const items| = rows|.map|((one|)| => one|.value| ?? `a ${b.c} d`|)|;|\n"),
@@ -34,8 +34,8 @@ CASES: list[tuple[str, str, str]] = [
     ("rust", "    ‸", "match self|.kind| {|\n        Kind|::One| => 'x',|\n"),
     ("c", "  ‸", 'for (int| i| = 0|; i| < n|; i|++)| {|\n    printf|("%d\\n"|, i|)|;|\n'),
     ("c", "‸", "static int| area|(int| width|, int| height|)|\n{\n"),
-    ("markdown", "- ‸", "Install| the| package,| then| run| it|.| See| [docs|](http|://a|.b|).\n"),
-    ("markdown", "‸", "## Usage|\n\nRun| it| as"),
+    ("markdown", "- ‸", "Install| the package|,| then| run| it.| See| [docs|](http|://a.b|).\n"),
+    ("markdown", "‸", "## Usage|\n\nRun| it as"),
 ]
 
 
