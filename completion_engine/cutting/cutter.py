@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -16,14 +17,9 @@ from completion_engine.cutting.repeats import chat_start, copy_start, is_telling
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
+from completion_engine.cutting.units import WORD_END, UnitEnd, unit_ends
 from completion_engine.text_window import CursorContext
 
-_WORD_END = re.compile(
-    r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"
-    r"|(?<![\\&\w$])[^\W\d][\w$\u0300-\u036f]*(?=[^\w$\u0300-\u036f])"
-    r"|[)\]}]|[\"'`](?=.)|\S(?=[ \t]*\n)",
-    re.DOTALL,
-)
 _CLAUSE = re.compile(
     r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
     re.IGNORECASE,
@@ -82,20 +78,16 @@ class Cutter:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
         if end := whole_end(self.around, text):
             return end
-        ends = [found.end() for found in _WORD_END.finditer(text)]
+        ends = [found.end() for found in WORD_END.finditer(text)]
         end = ends[-1] if ends else 0
         last = lines_of(self.around, text)[-1]
         has_code = (text[last.start : last.code_end] + self.around.line_prefix * (not last.start)).strip()
         is_comment = last.start <= last.code_end < end and has_code and not self.around.is_text
         return len(text[: last.code_end].rstrip()) if is_comment else end
 
-    def head(self, text: str, num_chars: int) -> int:
-        """Return the same within the first `num_chars` characters, given the character after them."""
-        following = text[num_chars : num_chars + 1]
-        is_decimal = following == "." and text[:num_chars][-1:].isdigit()
-        if following != "\n" and not is_decimal and not (following.isalnum() or following in ("_", "$")):
-            following = " "
-        return self.boundary(text[:num_chars] + following)
+    def units(self, text: str) -> Iterator[UnitEnd]:
+        """Yield the positions at which a text that is shown while the user types may end."""
+        return unit_ends(self.around, text)
 
     def is_within_statement(self, text: str) -> bool:
         """Return whether the text so far is code without a complete statement."""

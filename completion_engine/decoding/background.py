@@ -97,10 +97,11 @@ class BackgroundWriting:
 
     def _answer_by_now(self, decoding: Decoding) -> str:
         """Return what an answer would show of the text so far, by its confidence too."""
-        limits = replace(self.limits, min_confidence=1 - self.prepared.request.eagerness)
-        text = decoding.written.text
-        finish = Ending(decoding.written).finish(decoding.tokens, decoding.probabilities, self.rules, limits)
-        return text[: finish.num_chars if finish else self.rules.boundary(text)].rstrip()
+        request, ending = self.prepared.request, Ending(decoding.written)
+        limits = replace(self.limits, min_confidence=1 - request.eagerness)
+        finish = ending.finish(decoding.tokens, decoding.probabilities, self.rules, limits)
+        num_chars = finish.num_chars if finish else ending.num_shown(self.rules, limits)
+        return decoding.written.text[:num_chars].rstrip()
 
     def need_test(self) -> RequestTest:
         """Return a test of whether a request needs the result of the next step; any thread may call the test.

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.cutter import Cutter, Suggestion
+from completion_engine.cutting.units import is_enough
 from completion_engine.decoding.ending import Finish, Writing
 from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
 from completion_engine.probability import num_scored
@@ -45,6 +46,8 @@ class CompletionBuilder:
         finish = self._before_low_confidence_names(forecast, finish)
         polishing_s, stats = time.perf_counter(), writing.stats
         suggestion = self.rules.cut(writing.written.text[: finish.num_chars])
+        if suggestion.text and self.request.filters_by_confidence and not is_enough(suggestion.text):
+            suggestion = Suggestion("", 0, "too-short")
         stats.num_tokens = sum(end <= finish.num_chars for end in writing.written.ends)
         stats.finish_reason = finish.reason
         sources = zip(writing.written.ends, writing.sources, strict=True)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.units import MOST_LENIENT, UnitEnd, longest_likely
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
@@ -36,12 +37,10 @@ class StopPosition(Protocol):
     @property
     def rule(self) -> str:
         """The rule's name."""
-        ...
 
     @property
     def num_chars(self) -> int:
         """Number of characters before the position."""
-        ...
 
 
 class TextRules(Protocol):
@@ -49,19 +48,15 @@ class TextRules(Protocol):
 
     def stop(self, generated: str) -> StopPosition | None:
         """Return where to stop; None to go on."""
-        ...
 
     def boundary(self, generated: str) -> int:
         """Return the number of characters before the last position at which the text can be cut well."""
-        ...
 
-    def head(self, generated: str, num_chars: int) -> int:
-        """Return the same for a cut within the first `num_chars` characters."""
-        ...
+    def units(self, generated: str) -> Iterable[UnitEnd]:
+        """Return where the text may end if it is shown while the user types."""
 
     def is_within_statement(self, generated: str) -> bool:
         """Return whether the text so far is code without a complete statement."""
-        ...
 
 
 class NoRules:
@@ -75,9 +70,9 @@ class NoRules:
         """Return the length of the text."""
         return len(generated)
 
-    def head(self, generated: str, num_chars: int) -> int:  # noqa: ARG002 - see `TextRules`
-        """Return `num_chars`."""
-        return num_chars
+    def units(self, generated: str) -> Iterable[UnitEnd]:
+        """Return the end of the text."""
+        return (UnitEnd(len(generated), "line"),)
 
     def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
         """Return False: every text may end anywhere."""
@@ -115,8 +110,9 @@ class Limits:
     """The limits of one completion. Times are `time.perf_counter()` seconds.
 
     After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case.
-    After `turn_until` it ends if another window waits. Text is cut where its confidence falls below
-    `min_confidence`. After `max_tokens` a statement that is not complete may take `num_spare_tokens` more.
+    After `turn_until` it ends if another window waits. With a `min_confidence` a text ends with the longest
+    unit that is likely enough. After `max_tokens` a statement that is not complete may take
+    `num_spare_tokens` more.
     """
 
     max_tokens: int
@@ -163,6 +159,7 @@ class Ending:
     def __init__(self, written: Written) -> None:
         self._written = written
         self._confidence = 1.0
+        self._confidences: list[float] = []  # one for each checked token
         self._num_chars_at_limit = 0
         self.num_checked = 0
 
@@ -176,20 +173,28 @@ class Ending:
         """Return the end of the completion whose `tokens` have these `probabilities`; None to go on.
 
         The confidence of a text is the product of its tokens' calibrated probabilities. The completion also
-        ends before the first token at which the confidence falls below `limits.min_confidence`.
+        ends at the first token with which no unit is likely enough any more.
         """
-        ends = [0, *self._written.ends]
+        ends, least = [0, *self._written.ends], limits.min_confidence**MOST_LENIENT
         while self.num_checked < len(tokens):
             at = self.num_checked
             self.num_checked += 1
-            self._confidence *= SHIPPED.of(probabilities[at].value)
+            self._confidences.append(SHIPPED.of(probabilities[at].value))
+            self._confidence *= self._confidences[-1]
             finish = self._finish_with(tokens[at], ends[at + 1], rules, limits)
-            is_unsure = self._confidence < limits.min_confidence
-            if is_unsure and (finish is None or finish.num_chars > ends[at]):
-                return Finish("unsure", rules.head(self._written.text[: ends[at + 1]], ends[at]), "unsure")
+            if self._confidence < least and (finish is None or finish.num_chars > ends[at]):
+                return Finish("unsure", self.num_shown(rules, limits), "unsure")
             if finish is not None:
                 return finish
         return None
+
+    def num_shown(self, rules: TextRules, limits: Limits) -> int:
+        """Return the number of characters to show of the tokens that were checked."""
+        ends = self._written.ends[: self.num_checked]
+        text = self._written.text[: ends[-1] if ends else 0]
+        if limits.min_confidence <= 0:
+            return rules.boundary(text)
+        return longest_likely(rules.units(text), ends, self._confidences, limits.min_confidence)
 
     def _finish_with(self, token: int, num_chars: int, rules: TextRules, limits: Limits) -> Finish | None:
         """Return the end at `token`, up to which the text has `num_chars` characters; None to go on."""
@@ -199,18 +204,18 @@ class Ending:
         if stop is not None:
             return Finish("stop", stop.num_chars, stop.rule)
         if self.num_checked >= limits.max_tokens:
-            return self._finish_at_limit(self._written.text[:num_chars], rules, limits)
+            return self._finish_at_limit(rules, limits, self._written.text[:num_chars])
         return None
 
-    def _finish_at_limit(self, text: str, rules: TextRules, limits: Limits) -> Finish | None:
+    def _finish_at_limit(self, rules: TextRules, limits: Limits, text: str) -> Finish | None:
         """Return the end of a text of at least `limits.max_tokens` tokens; None to complete its statement.
 
         If the spare tokens do not complete it, they are not shown. The next request goes on with them.
         """
         if self.num_checked == limits.max_tokens:
-            self._num_chars_at_limit = rules.boundary(text)
+            self._num_chars_at_limit = self.num_shown(rules, limits)
         if not rules.is_within_statement(text):
-            return Finish("length", rules.boundary(text))
+            return Finish("length", self.num_shown(rules, limits))
         return Finish("length", self._num_chars_at_limit) if self.num_checked >= limits.most_tokens else None
 
 
@@ -220,52 +225,47 @@ class Writing(Protocol):
     @property
     def written(self) -> Written:
         """The text of the tokens."""
-        ...
 
     @property
     def stats(self) -> CompletionStats:
         """The work and time so far."""
-        ...
 
     @property
     def probabilities(self) -> Sequence[TokenProbability]:
         """The probability of each token, as far as it is known."""
-        ...
 
     @property
     def num_checked(self) -> int:
         """Number of leading tokens that `finish` has looked at."""
-        ...
 
     @property
     def sources(self) -> Sequence[DraftToken | None]:
         """For each token the draft that it was accepted from; None where the target wrote it itself."""
-        ...
 
     @property
     def next_ms(self) -> float:
         """The least milliseconds of the next step."""
-        ...
 
     def step(self, within_ms: float = float("inf")) -> None:
         """Run the next step, in at most `within_ms` if a step can be that short."""
-        ...
 
     def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
         """Return the end of the completion; None to go on."""
-        ...
+
+    def num_shown(self, rules: TextRules, limits: Limits) -> int:
+        """Return the number of characters to show of the text so far."""
 
     def end(self) -> None:
         """End the writing, once: local drafters store the completion."""
-        ...
 
 
 def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
     """Write until a rule, the target or a limit ends the completion.
 
-    If even the shortest next step would miss the deadline, the text is cut at the last position where a cut
-    is good. If there is no such position yet, writing goes on to the first one, or until the patience or the
-    turn ends. Before the deadline, steps are kept short enough to meet it. Raises CancelledError.
+    If even the shortest next step would miss the deadline, the text ends at its longest likely unit, or at
+    the last good position if all of it may be shown. If there is none yet, writing goes on to the first one,
+    or until the patience or the turn ends. Before the deadline, steps are kept short enough to meet it.
+    Raises CancelledError.
 
     A first step always runs, as short as it can be if it seems to take longer than the patience: only a step
     shows that its estimate is wrong.
@@ -281,7 +281,7 @@ def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancel
             is_turn_over = limits.is_turn_over(cancellation)
             is_late = soon > limits.deadline_at
             if is_late or is_turn_over:
-                num_chars = rules.boundary(writing.written.text)
+                num_chars = writing.num_shown(rules, limits)
                 if num_chars or is_turn_over or (has_begun and soon > limits.patience_at):
                     return Finish("deadline", num_chars)
             writing.step(_step_ms(limits, now, soon))

@@ -147,6 +147,10 @@ class Decoding:
         """Return the end of the completion; None to go on. See `Ending`."""
         return self._ending.finish(self.tokens, self.probabilities, rules, limits)
 
+    def num_shown(self, rules: TextRules, limits: Limits) -> int:
+        """Return the number of characters to show of the text so far. See `Ending`."""
+        return self._ending.num_shown(rules, limits)
+
     def end(self) -> None:
         """Let the drafters store the completion."""
         if self._planner is not None:

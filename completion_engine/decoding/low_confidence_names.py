@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.lexer import scan
 from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.cutting.units import UnitEnd, longest_likely
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest, Forecast
@@ -96,19 +97,16 @@ def num_confident_chars(
 ) -> int:
     """Return how many characters of a forecast to show, before polishing.
 
-    The text is cut before the first token at which the product of the tokens' confidences falls below
-    1 - `eagerness`, at the last position where a cut is good. Without `is_known`, all names count as known.
+    That is up to the forecast's own end, or to the longest unit before it that is likely enough. Without
+    `is_known`, all names count as known.
     """
     confidences = [calibration.of(probability) for probability in forecast.probabilities]
     if is_known is not None:
         _lower_unknown(confidences, rules, forecast, is_known)
-    so_far, start = 1.0, 0
-    for confidence, end in zip(confidences, forecast.ends, strict=True):
-        so_far *= confidence
-        if so_far < 1 - eagerness and forecast.num_chars > start:
-            return min(forecast.num_chars, rules.head(forecast.text[:end], start))
-        start = end
-    return forecast.num_chars
+    num_chars = forecast.num_chars
+    units = [unit for unit in rules.units(forecast.text) if unit.num_chars < num_chars]
+    units.append(UnitEnd(num_chars, "line"))
+    return longest_likely(units, forecast.ends, confidences, 1 - eagerness)
 
 
 def _lower_unknown(confidences: list[float], rules: Cutter, forecast: Forecast, is_known: IsKnown) -> None:

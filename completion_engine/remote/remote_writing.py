@@ -142,6 +142,10 @@ class RemoteWriting:
             return Finish("end", len(self.written.text))
         return found
 
+    def num_shown(self, rules: TextRules, limits: Limits) -> int:
+        """Return the number of characters to show of the text so far. See `Ending`."""
+        return self._ending.num_shown(rules, limits)
+
     def end(self) -> None:
         """Do nothing: the servers may go on after a deadline, see `close`."""
 

@@ -1,4 +1,4 @@
-"""Suggestions that grow while the user looks at them: when the client is notified, and what it is answered.
+"""The suggestion on the screen: it stays while the user types it, and grows while the user looks at it.
 
 After an answer that the deadline or a cold prompt cut, the engine writes on. A client that wants to know is
 notified when there is more, asks again, and gets a text that begins with the one on the screen. Used on the
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from completion_engine.request import Completion, CompletionRequest
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment
 from lsp_server.workspace.documents import DocumentSnapshot, LineColumn
 from lsp_server.workspace.session import Session
 
 GREW = "slipstream/suggestionGrew"
 REPLACE_S = 0.5  # a text that has been on the screen for longer is read, so it is not replaced
+_SUPPRESSED = "in-comment", "in-string"  # the rules by which the user wants no text at a cursor
 MAX_NOTICES = 2  # for each pause: each one moves text on the screen
 
 
@@ -50,11 +51,14 @@ class SuggestionGrowth:
     ) -> Completion:
         """Return what is shown of the engine's answer at a cursor.
 
-        Where the client asks again after a notification, the text on the screen goes on. It is replaced only
-        within `REPLACE_S`, by the answer to a better prompt or of a larger model.
+        The text on the screen goes on where the user types its beginning, and where the client asks again
+        after a notification. Then it is replaced only within `REPLACE_S`, by the answer to a better prompt or
+        of a larger model.
         """
         pause, now_s = self._pause, time.monotonic()
         if pause is None or pause.snapshot != snapshot or request.is_explicit:
+            if pause is not None and not request.is_explicit:
+                found = _going_on(pause, request, found)
             self._pause = _Pause(snapshot, place, request, found, now_s)
             return found
         if pause.is_expected and not found.text.startswith(pause.shown.text):
@@ -86,3 +90,17 @@ class SuggestionGrowth:
         line, character = pause.place
         position = {"line": line, "character": character}
         self._notify({"textDocument": {"uri": uri, "version": version}, "position": position})
+
+
+def _going_on(pause: _Pause, request: CompletionRequest, found: Completion) -> Completion:
+    """Return the rest of what is on the screen where the user typed its beginning and `found` differs."""
+    typed, shown = request.typed_since(pause.request), pause.shown
+    rest = shown.text[len(typed) :] if typed and shown.text.startswith(typed) else ""
+    if not rest or found.text.startswith(rest) or found.rule in _SUPPRESSED:
+        return found
+    segments, num_typed = list[CompletionSegment](), len(typed or "")
+    for segment in shown.segments:
+        if left := segment.text[num_typed:]:
+            segments.append(replace(segment, text=left))
+        num_typed = max(0, num_typed - len(segment.text))
+    return replace(shown, text=rest, segments=tuple(segments), stats=found.stats)

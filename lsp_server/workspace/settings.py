@@ -176,8 +176,8 @@ class Settings(BaseModel):
         float,
         Field(ge=0, le=1),
         About(
-            "How readily to suggest while you type, from 0 to 1. A suggestion ends where the model's"
-            " probability that it is right falls below 1 - eagerness. 1 shows all of it.",
+            "How readily to suggest while you type, from 0 to 1. A suggestion ends with the longest line,"
+            " item or word that is right with a probability of at least 1 - eagerness. 1 shows all of it.",
             page="Suggestions",
             narrow="lower",
         ),

@@ -55,7 +55,7 @@ def is_block_shown(sample: Sample) -> bool:
 def heads(rules: Cutter, sample: Sample) -> list[str]:
     """All that may be shown of the rest of a line, but for all of it."""
     written = sample.expected + "\n"
-    ends = {rules.head(written, num_chars) for num_chars in range(1, len(sample.expected))}
+    ends = {unit.num_chars for unit in rules.units(written)}
     texts = (rules.cut(written[:end]).text for end in sorted(ends))
     return [text for text in texts if text and text != sample.expected]
 

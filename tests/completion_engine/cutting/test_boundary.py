@@ -50,20 +50,3 @@ def test_a_boundary_ends_a_statement_or_else_a_word(
 ) -> None:
     text = marked.replace("|", "", 1)
     assert Cutter(at(language, document)).boundary(text) == marked.index("|")
-
-
-HEADS: list[tuple[str, str, str, str]] = [
-    ("python", "x = ‸", "a + 3|.5", "a"),
-    ("python", "x = ‸", "a + 3|)", "a + 3"),
-    ("python", "x = ‸", "a3|.b", "a3"),
-    ("python", "x = ‸", "a.b|c", "a"),
-    ("python", "x = ‸", "f(a)|\ny", "f(a)"),
-]
-
-
-@pytest.mark.parametrize(("language", "document", "marked", "kept"), HEADS)
-def test_what_follows_says_whether_the_last_word_is_whole(
-    at: At, language: str, document: str, marked: str, kept: str
-) -> None:
-    text, num_chars = marked.replace("|", "", 1), marked.index("|")
-    assert text[: Cutter(at(language, document)).head(text, num_chars)] == kept

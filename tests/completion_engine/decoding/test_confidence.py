@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.units import longest_likely
 from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
@@ -183,5 +184,6 @@ def test_an_unsure_text_is_written_whole_while_nothing_else_is_to_do(make_engine
 def test_a_head_ends_where_a_reader_would_end_it(marked: str) -> None:
     """`#` is where the sure part ends, `|` where the text is cut."""
     text = marked.replace("#", "").replace("|", "")
-    rules = Cutter(CursorContext("x = 1\n", "\n", "python"))
-    assert rules.head(text, marked.replace("|", "").index("#")) == marked.replace("#", "").index("|")
+    units = Cutter(CursorContext("x = 1\n", "\n", "python")).units(text)
+    ends = [marked.replace("|", "").index("#"), len(text)]
+    assert longest_likely(units, ends, [0.9, 0.1], 0.4) == marked.replace("#", "").index("|")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.request import Completion, CompletionRequest, CompletionStats
+from completion_engine.request import Completion, CompletionRequest, CompletionSegment, CompletionStats
 from lsp_server.workspace import growth
 from lsp_server.workspace.documents import Document
 from lsp_server.workspace.growth import MAX_NOTICES, SuggestionGrowth
@@ -110,3 +110,42 @@ def test_a_new_place_begins_anew() -> None:
         == "x"
     )
     assert not window.growth.may_grow(window.snapshot)
+
+
+@pytest.mark.parametrize(
+    ("first", "typed", "then", "changes", "shown"),
+    [
+        pytest.param("total(a)", "to", "tal(a, b)", {}, "tal(a)", id="another text"),
+        pytest.param("total(a)", "to", "", {}, "tal(a)", id="none"),
+        pytest.param("total(a)", "to", "tal(a) + 1", {}, "tal(a) + 1", id="a longer one"),
+        pytest.param("total(a)", "ta", "ble", {}, "ble", id="the key does not agree"),
+        pytest.param("total(a)", "total(a)", " + 1", {}, " + 1", id="all of it"),
+        pytest.param("total(a)", "to", "other", {"suffix": ")\n"}, "other", id="the text after it changed"),
+        pytest.param("total(a)", "to", "other", {"is_explicit": True}, "other", id="by a key"),
+        pytest.param("total(a)", "", "other", {}, "other", id="another version"),
+    ],
+)
+def test_a_text_stays_while_its_beginning_is_typed(
+    first: str, typed: str, then: str, changes: dict[str, Any], shown: str
+) -> None:
+    window = Window()
+    window.answer(first)
+    moved = replace(window.snapshot, version=4)
+    asked = replace(window.request, prefix=window.request.prefix + typed, **changes)
+    found = window.growth.answered(moved, PLACE, asked, Completion(then, 0, CompletionStats()))
+    assert found.text == shown
+
+
+def test_what_stays_keeps_its_sources_and_is_not_shown_where_the_user_wants_none() -> None:
+    window = Window()
+    segments = CompletionSegment("tot", "ngram", path="b.py"), CompletionSegment("al(a)", "target")
+    shown = Completion("total(a)", 1, CompletionStats(), segments)
+    window.growth.answered(window.snapshot, PLACE, window.request, shown)
+    moved = replace(window.snapshot, version=4)
+    asked = replace(window.request, prefix=window.request.prefix + "to")
+    suppressed = Completion("", 0, CompletionStats(), rule="in-comment")
+    kept = window.growth.answered(moved, PLACE, asked, Completion("x", 0, CompletionStats()))
+    assert (kept.text, kept.num_replaced) == ("tal(a)", 1)
+    assert kept.segments == (replace(segments[0], text="t"), segments[1])
+    further = replace(asked, prefix=asked.prefix + "t")
+    assert window.growth.answered(replace(moved, version=5), PLACE, further, suppressed).text == ""
