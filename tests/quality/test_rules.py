@@ -48,6 +48,6 @@ def test_a_text_ends_before_what_it_leaves_open(text: str, closed: str) -> None:
 
 def test_a_line_that_ends_early_is_seldom_whole() -> None:
     found = cuts([LINE])
-    assert found["num_cut"] > found["num_open"] > 0
+    assert found["num_cut"] >= found["num_open"] > 0
     assert found["num_parsed_closed"] >= found["num_parsed"]
     assert found["num_chars_closed"] < found["num_chars"]

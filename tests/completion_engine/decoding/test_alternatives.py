@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from completion_engine.cutting.surroundings import CursorSurroundings
+from completion_engine.cutting.units import MOST_LENIENT
 from completion_engine.decoding.alternatives import decode_after, rank_runners_up
 from completion_engine.decoding.ending import Finish, Limits, NoRules, run
 from completion_engine.decoding.loop import Decoding, DecodingSetup
@@ -134,7 +135,8 @@ def test_the_confidence_of_an_alternative_counts_each_token_once(
         confidence = math.prod(map(SHIPPED.of, values))
         for factor, is_cut in ((0.95, False), (1.05, True)):
             decoding = decode_after(place, first, branch, CompletionStats())
-            limits = Limits(num_tokens + 1, min_confidence=factor * confidence)
+            least = (factor * confidence) ** (1 / MOST_LENIENT)
+            limits = Limits(num_tokens + 1, min_confidence=least)
             run(decoding, NoRules(), limits, Cancellation())
             assert (decoding.num_checked == num_tokens) is is_cut
 
