@@ -119,7 +119,7 @@ def test_helix_shows_a_suggestion_and_saves_what_it_showed(
     terminal.press("g", "e", "A")
     retype_until(terminal, "ret", r"^[ ~]+(return\b.*?) +text")
     terminal.press("Tab")
-    shown = until_shown(terminal, r'The perimeter\."""\n +15 +(return\b.*?) *$')
+    shown = until_shown(terminal, r'The perimeter\.""" *\n +15 +(return\b.*?) *$')
     terminal.press("Enter", "Escape", ":", "w", "Enter")
     until_saved(document, terminal)
     assert document.read_text() == f"{BEFORE}{shown}\n"

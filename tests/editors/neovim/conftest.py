@@ -58,19 +58,37 @@ def hosts() -> Iterator[Hosts]:
 
 
 @pytest.fixture(scope="session")
+def running() -> Iterator[list[Neovim]]:
+    """The editors that run, which end after the tests at the latest."""
+    editors: list[Neovim] = []
+    yield editors
+    for editor in editors:
+        editor.close()
+
+
+@pytest.fixture(autouse=True)
+def ends_its_editors(running: list[Neovim]) -> Iterator[None]:
+    """Ends the editors that one test starts: each of them may hold an engine of a gigabyte."""
+    num_running = len(running)
+    yield
+    while len(running) > num_running:
+        running.pop().close()
+
+
+@pytest.fixture(scope="session")
 def start(
     version: str,
     program: Callable[[str, str], Path],
     tmp_path_factory: pytest.TempPathFactory,
     hosts: Hosts,
-) -> Iterator[Start]:
-    """Starts a Neovim of this version with an init.lua, and ends it after the tests.
+    running: list[Neovim],
+) -> Start:
+    """Starts a Neovim of this version with an init.lua.
 
     Two of them share an engine if they get the same homes: `start(init, XDG_CONFIG_HOME=…)`.
     """
     executable = program(f"neovim-{version}", "nvim")
     index = tmp_path_factory.mktemp("index")
-    running: list[Neovim] = []
 
     def begin(init: str, **homes: str) -> Neovim:
         # An engine that no test needs any more gives its memory to the next one.
@@ -79,9 +97,7 @@ def start(
         running.append(Neovim(executable, init, tmp_path_factory.mktemp("home"), environment))
         return running[-1]
 
-    yield begin
-    for editor in running:
-        editor.close()
+    return begin
 
 
 @pytest.fixture(scope="session")
