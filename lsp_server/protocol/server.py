@@ -19,6 +19,7 @@ from pygls.lsp.server import LanguageServer
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.request import Cancellation
+from completion_engine.text_window import without_surrogates
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Notice
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
@@ -219,6 +220,7 @@ class SlipstreamServer(LanguageServer):
         self.messages.show(problems, kind)
 
     def _show(self, kind: types.MessageType, sentence: str) -> None:
+        sentence = without_surrogates(sentence)  # it may name a document that the client named so
         logger.warning("%s", sentence)
         self.window_show_message(types.ShowMessageParams(type=kind, message=f"Slipstream: {sentence}"))
 
