@@ -34,9 +34,10 @@ def renamed_exports(
     document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk], *, is_invoked: bool = False
 ) -> Iterator[RenamedExport]:
     """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
-    module = Module.of(document)
-    for rename in renames_of(document, hunks, is_invoked=is_invoked) if module else ():
-        if module and renamed_thing(document, parsed, rename).is_export:
+    if (module := Module.of(document)) is None:
+        return
+    for rename in renames_of(document, hunks, is_invoked=is_invoked):
+        if renamed_thing(document, parsed, rename).is_export:
             yield RenamedExport(module, rename)
 
 

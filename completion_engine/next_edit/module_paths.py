@@ -20,9 +20,8 @@ _ROOTS = ("src", "lib")  # folders whose names stand in no import
 _MAX_IMPORTS = 64  # statements of one document
 _MAX_NAMES = 64  # names that one statement imports
 _MAX_IMPORT_CHARS = 4_000
-_MAX_MATCHES = 64
-_SEPARATOR = re.compile(r"[./:]+")
-_IMPORT = re.compile(rb"\b(?:import|from|use)\b")
+SEPARATOR = re.compile(r"[./:]+")
+IMPORT = re.compile(rb"\b(?:import|from|use)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class ModuleImport:
 def imports_of(parsed: ParsedText) -> Iterator[ModuleImport]:
     """Yield the statements of a text that import names from a module, at most 64 of them."""
     seen: set[int] = set()
-    for match in islice(_IMPORT.finditer(parsed.text), 4 * _MAX_IMPORTS):
+    for match in islice(IMPORT.finditer(parsed.text), 4 * _MAX_IMPORTS):
         node = parsed.node_at(*match.span())
         statement = import_around(node) if node is not None else None
         if statement is None or statement.id in seen:
@@ -111,20 +110,24 @@ def imports_name(statement: Node | None, at: str, module: Module, name: str) -> 
     if statement is None or text is None or len(text) > _MAX_IMPORT_CHARS:
         return False
     words = re.findall(r"\w+", text.decode("utf-8", "replace"))
+    if module.name not in words or words.count(name) != 1 or text.count(b"{") > 1:
+        return False
     found = module_import(statement)
-    is_other = found is not None and not may_be(found.path, at, module.path, name)
-    return module.name in words and words.count(name) == 1 and text.count(b"{") <= 1 and not is_other
+    return found is None or may_be(found.path, at, module.path, name)
 
 
 def is_imported(parsed: ParsedText, at: str, module: Module) -> bool:
     """Return whether a statement of the file `at` imports a module, which may be in a path in quotes."""
     matches = re.finditer(rf"\b{re.escape(module.name)}\b".encode(), parsed.text)
-    nodes = (parsed.node_at(*match.span()) for match in islice(matches, _MAX_MATCHES))
+    nodes = (parsed.node_at(*match.span()) for match in islice(matches, _MAX_IMPORTS))
     statements = (import_around(node) for node in nodes if node is not None)
-    return any(one is not None and _imports_whole(one, at, module) for one in statements)
+    each_once = {one.id: one for one in statements if one is not None}
+    return any(_imports_whole(one, at, module) for one in each_once.values())
 
 
 def _imports_whole(statement: Node, at: str, module: Module) -> bool:
+    if statement.end_byte - statement.start_byte > _MAX_IMPORT_CHARS:
+        return False
     found = module_import(statement)
     if found is None:
         return True
@@ -144,9 +147,8 @@ def may_be(module: str, at: str, path: str, name: str) -> bool:
     for root in _ROOTS:
         place = place[place.index(root) + 1 :] if root in place else place
     alike = list(zip(reversed(parts), reversed(place), strict=False))
-    is_alias = (
-        "." not in module and not module.startswith(("crate", "super", "self")) and len(alike) == len(parts)
-    )
+    is_from_root = module.startswith(("crate", "super", "self"))
+    is_alias = not is_from_root and "." not in module and len(alike) == len(parts)
     return all(one == other for one, other in (alike[:-1] if is_alias else alike))
 
 
@@ -157,7 +159,7 @@ def leads_to(module: str, at: str, path: str, name: str) -> bool:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    return tuple(part for part in _SEPARATOR.split(path) if part not in ("", "crate"))
+    return tuple(part for part in SEPARATOR.split(path) if part not in ("", "crate"))
 
 
 def _place(path: str, name: str) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ statements must import from the module by the same path, or by paths that lead t
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.linked_names import LinkedEdit
 from completion_engine.next_edit.module_paths import (
+    IMPORT,
+    SEPARATOR,
     ModuleImport,
     imports_of,
     is_relative,
@@ -23,8 +24,6 @@ from completion_engine.next_edit.module_paths import (
 )
 from completion_engine.next_edit.occurrences import definitions_of
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText, text_of, with_spans
-
-_IMPORT = re.compile(rb"\b(?:import|from|use)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class MovedName:
     @property
     def old_file(self) -> str:
         """The name of the old module's file or folder."""
-        return re.split(r"[./:]+", self.old)[-1]
+        return SEPARATOR.split(self.old)[-1]
 
 
 def moved_names(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk]) -> Iterator[MovedName]:
@@ -48,7 +47,7 @@ def moved_names(document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk
     imports = list(imports_of(parsed))
     for hunk in reversed(hunks):
         text = "\n".join(hunk.old).encode("utf-8", "replace")
-        if hunk.document != document.document or not _IMPORT.search(text):
+        if hunk.document != document.document or not IMPORT.search(text):
             continue
         before = DocumentParser().parsed(EditDocument("", "", document.language, hunk.old))
         was = {name: it.path for it in imports_of(before) for name in it.names} if before else {}

@@ -11,6 +11,7 @@ import pytest
 from completion_engine.next_edit.candidates import find_candidates
 from completion_engine.next_edit.certain_edits import certain_edit
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
+from completion_engine.next_edit.module_paths import Module, is_imported
 from completion_engine.next_edit.parsing import DocumentParser
 from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -66,3 +67,10 @@ def test_a_name_that_is_nested_too_deeply_is_not_looked_up(depth: int) -> None:
     assert parsed is not None
     node = parsed.node_at(depth, depth + len("fetch"))
     assert (node is not None and node.type == "identifier") is (depth < 256)
+
+
+def test_a_long_import_is_not_read_for_each_name_of_its_module_in_it() -> None:
+    lines = ("from net import (", *(f"    net, name_{number}," for number in range(2_000)), ")")
+    parsed = DocumentParser().parsed(EditDocument("b", "b.py", "python", lines))
+    assert parsed is not None
+    assert took_s(lambda: is_imported(parsed, "b.py", Module("net", "other/net.py"))) < 0.1
