@@ -74,8 +74,8 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()
-        told = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        digest.update(repr(told).encode())
+        identity = str(file.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        digest.update(repr(identity).encode())
     return packed_folder(files) / f"{digest.hexdigest()[:16]}{_SUFFIX}"
 
 
@@ -144,7 +144,7 @@ def _check(arrays: Mapping[str, Array], wanted: Mapping[str, str]) -> None:
     """Compare arrays with their checksums by name. Raises ValueError, or KeyError for one without."""
     with ThreadPoolExecutor() as pool:  # memory is faster than one core adds
         found = dict(zip(arrays, pool.map(checksum, arrays.values()), strict=True))
-    if flaw := next((name for name, told in found.items() if told != wanted[name]), None):
+    if flaw := next((name for name, own in found.items() if own != wanted[name]), None):
         raise ValueError(f"the checksum of {flaw} does not match")
 
 
@@ -192,11 +192,11 @@ def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeig
         bits = {name: weight.record.bits for name, weight in made.items()}
         checksums = {name: checksum(array) for name, array in _arrays(made).items()}
         metadata = {"format": "pt", "bits": json.dumps(bits), "checksums": json.dumps(checksums)}
-        told = json.dumps({"__metadata__": metadata} | entries).encode()
-        if len(told) > _HEADER_BYTES:
+        header = json.dumps({"__metadata__": metadata} | entries).encode()
+        if len(header) > _HEADER_BYTES:
             raise OSError(errno.EFBIG, "too many weights", str(path))
         file.seek(0)
-        file.write(_HEADER_BYTES.to_bytes(8, "little") + told.ljust(_HEADER_BYTES))
+        file.write(_HEADER_BYTES.to_bytes(8, "little") + header.ljust(_HEADER_BYTES))
 
 
 def _make_room(path: Path, num_bytes: int) -> None:

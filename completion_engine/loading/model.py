@@ -172,9 +172,9 @@ def store_findings(path: Path, findings: Findings) -> None:
     """Store findings for later loads. If this fails, they are measured again."""
     if not path.parent.is_dir():
         return
-    told = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
+    values = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
     with suppress(OSError), whole_file(path) as file:
-        file.write(json.dumps(told).encode("ascii"))
+        file.write(json.dumps(values).encode("ascii"))
 
 
 @cache
@@ -184,21 +184,21 @@ def _code() -> str:
     return folder_for([file for part in _PARTS for file in (package / part).rglob("*.py")]).name
 
 
-def _findings_in(told: Mapping[str, Any]) -> Findings:
-    flags = {name: told[name] for name in _FLAGS}
+def _findings_in(values: Mapping[str, Any]) -> Findings:
+    flags = {name: values[name] for name in _FLAGS}
     if not all(isinstance(flag, bool) for flag in flags.values()):
         raise ValueError("a verdict is neither true nor false")
     return Findings(
         **flags,
-        pass_ms=_by_number(told["pass_ms"]),
-        branch_ms=_checked(told["branch_ms"]),
-        chunk_ms=_checked(told["chunk_ms"]),
-        thread_paces=_by_number(told["thread_paces"]),
+        pass_ms=_by_number(values["pass_ms"]),
+        branch_ms=_checked(values["branch_ms"]),
+        chunk_ms=_checked(values["chunk_ms"]),
+        thread_paces=_by_number(values["thread_paces"]),
     )
 
 
-def _by_number(told: Mapping[str, Any]) -> dict[int, float]:
-    found = {int(name): _checked(value) for name, value in told.items()}
+def _by_number(values: Mapping[str, Any]) -> dict[int, float]:
+    found = {int(name): _checked(value) for name, value in values.items()}
     if not found or min(found) < 1:
         raise ValueError("a table is empty or of no numbers")
     return found

@@ -21,6 +21,7 @@ import pytest
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors import programs
 from tests.editors.edit_stories import STORIES
+from tests.editors.programs import client_source
 from tests.editors.terminal import LOADING_S, PATIENCE_S, Terminal, retype_until, until_shown
 from tests.waiting import first_true
 
@@ -150,14 +151,6 @@ COPILOT_EL = f"""(setq native-comp-enable-subr-trampolines nil)
 (add-hook 'prog-mode-hook #'copilot-nes-mode)
 """
 (RENAME,) = [story for story in STORIES if story.name == "a function gets another name"]
-
-
-def client_source(name: str) -> Path:
-    """The folder of a client's source, which is fetched by hand."""
-    source = Path(os.environ.get("SLIPSTREAM_CLIENTS", "")) / name
-    if not os.environ.get("SLIPSTREAM_CLIENTS") or not source.is_dir():
-        pytest.skip(f"SLIPSTREAM_CLIENTS names no folder with {name}")
-    return source
 
 
 def test_copilot_el_shows_a_suggestion_and_tab_writes_it(

@@ -170,7 +170,7 @@ def suggested(editor: Neovim) -> str:
     return str(editor.until(ask, within_s=READY_S))
 
 
-# Real plugins that the guide names: SLIPSTREAM_CLIENTS names the folder that holds their sources.
+# Real plugins that the guide names.
 OTHERS = {"lazy.nvim": "dir = '~/slipstream.nvim'", "blink.cmp": "blink.cmp", "nvim-cmp": "require('cmp')"}
 MANAGER = "require('lazy').setup({ spec = { %s }, rocks = { enabled = false } })"
 
@@ -179,9 +179,7 @@ MANAGER = "require('lazy').setup({ spec = { %s }, rocks = { enabled = false } })
 def test_the_snippets_of_the_guide_work_with_the_real_plugins(
     name: str, start: Start, environment: dict[str, str], document: Path
 ) -> None:
-    folder = Path(os.environ.get("SLIPSTREAM_CLIENTS", "")) / name
-    if not (folder / "lua").is_dir():
-        pytest.skip(f"SLIPSTREAM_CLIENTS names no folder with {name}")
+    folder = programs.client_source(name)
     (snippet,) = [block for block in blocks(PLUGIN / "README.md", "lua") if OTHERS[name] in block]
     if name == "lazy.nvim":
         lines = MANAGER % snippet.replace("~/slipstream.nvim", str(PLUGIN))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors.neovim.conftest import SHAPES
 from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.editors.programs import client_source
 from tests.waiting import first_true
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
@@ -73,10 +73,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 @pytest.fixture(scope="module")
 def editor(client: Client, start: Start, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Neovim:
     """A Neovim with the plugin, and with nothing of ours but the server."""
-    folder = os.environ.get("SLIPSTREAM_CLIENTS", "")
-    source = Path(folder) / client.name
-    if not folder or not source.is_dir():
-        pytest.skip(f"SLIPSTREAM_CLIENTS names no folder with {client.name}")
+    source = client_source(client.name)
     home = tmp_path_factory.mktemp("config")
     (home / "slipstream").mkdir()
     (home / "slipstream" / "config.toml").write_text(SETTINGS)

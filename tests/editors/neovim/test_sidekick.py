@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors.edit_stories import STORIES, Story
 from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.editors.programs import client_source
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
 
@@ -43,11 +43,7 @@ return vim.fn.getchar(1) == 0 and Drawn.is_next_edit_settled() and next(nes._req
 @pytest.fixture(scope="module")
 def sidekick(start: Start) -> Neovim:
     """A Neovim with sidekick.nvim and without our plugin's setup."""
-    folder = os.environ.get("SLIPSTREAM_CLIENTS", "")
-    client = Path(folder) / "sidekick.nvim"
-    if not folder or not client.is_dir():
-        pytest.skip("SLIPSTREAM_CLIENTS names no folder with sidekick.nvim")
-    return start(INIT % client)
+    return start(INIT % client_source("sidekick.nvim"))
 
 
 @pytest.mark.parametrize("story", RENAMES, ids=lambda story: story.name)
