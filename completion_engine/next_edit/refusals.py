@@ -6,7 +6,7 @@ Owns the trees of one request. Bounded as `linked_names`. Does not depend on mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from completion_engine.next_edit.call_sites import ChangedCalls, changed_calls, misplaces_argument
 from completion_engine.next_edit.edits import EditDocument, EditRequest, LineEdit
@@ -61,6 +61,7 @@ class Refusals:
             adds_errors(old, new)
             or misplaces_names(new, edit)
             or self._renames_another_thing(document, old, edit)
+            or self._fills_another_property(document, old, edit)
             or misplaces_argument(document, new, edit, self._calls)
         )
 
@@ -69,13 +70,31 @@ class Refusals:
         for names, start, _ in exchanged_at(edit):
             for where, thing in self._things.get(names, ()):
                 is_own = where == document.document
-                refused = thing.others if is_own else _own_names(parsed, names[0], thing)
+                refused = _others(document, parsed, names[0], where, thing)
                 if any(one.start == offset + start for one in refused):
                     return True
                 here = (one for one in thing.uses if is_own and one.start == offset + start)
                 if any(one.form != PLAIN for one in here):
                     return True
         return False
+
+    def _fills_another_property(self, document: EditDocument, parsed: ParsedText, edit: LineEdit) -> bool:
+        """Return whether an edit writes the new name into a short property that means another thing."""
+        for (old, new), things in self._things.items():
+            for where, thing in things:
+                for one in _others(document, parsed, old, where, thing):
+                    row, written = one.position[0] - edit.first_line, one.form.format(new)
+                    is_here = one.form != PLAIN and 0 <= row < min(len(edit.old), len(edit.new))
+                    if is_here and edit.new[row].count(written) > edit.old[row].count(written):
+                        return True
+        return False
+
+
+def _others(
+    document: EditDocument, parsed: ParsedText, name: str, where: str, thing: RenamedThing
+) -> Iterable[Occurrence]:
+    """Return the occurrences in a document that do not mean the thing which was renamed in `where`."""
+    return thing.others if where == document.document else _own_names(parsed, name, thing)
 
 
 def _own_names(parsed: ParsedText, name: str, thing: RenamedThing) -> Iterator[Occurrence]:

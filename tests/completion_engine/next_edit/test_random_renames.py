@@ -158,6 +158,12 @@ def test_every_name_means_what_it_meant(language: str, random: Random) -> None:
         check(case)
 
 
+def test_a_short_property_of_another_thing_is_not_filled() -> None:
+    case = Case.of(Random(100_600), "rust")  # noqa: S311 - as below
+    assert case is not None
+    check(case)
+
+
 @pytest.mark.parametrize("language", RULES)
 def test_most_renames_that_keep_the_meaning_are_followed(language: str) -> None:
     cases = [Case.of(Random(seed), language) for seed in range(60)]  # noqa: S311 - programs, no secrets
