@@ -88,8 +88,10 @@ mutation: $(VENV)/installed-test
 	$(BIN)/python tests/mutation.py
 
 # 200,000 hostile inputs of all kinds; GUIDED=--guided lets coverage choose them, by atheris in the same environment.
+# Then new examples for each property that tests check with the same ones each time.
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz --inputs 200000 $(GUIDED)
+	$(BIN)/python -m pytest -q -n 2 --hypothesis-profile others $(shell grep -rl 'import.* given' tests)
 
 # Kernels, exactness, the index and the server on ARM: an interpreter for it runs in qemu, in .aarch64. Kernels are
 # compiled here for it and stay there; all else is emulated and takes up to an hour.

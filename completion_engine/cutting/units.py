@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from completion_engine.cutting.lexer import Open, scan
+from completion_engine.cutting.lexer import CLOSING, Open, scan
 from completion_engine.cutting.lines import goes_on
 from completion_engine.cutting.surroundings import CursorSurroundings
 
@@ -54,7 +54,7 @@ class UnitEnd(NamedTuple):
 def unit_ends(around: CursorSurroundings, text: str) -> Iterator[UnitEnd]:
     """Yield the ends of units of a text that is written at the cursor, in order.
 
-    A longer text has the same ends. The last word is not whole while it may still grow.
+    A longer text has the same ends, but where a regular expression may be open. The last word may still grow.
     """
     marks = list(_open_texts(around, text))
     is_code = not around.is_text or (around.inside is not None and not around.lasts(around.inside))
@@ -64,7 +64,8 @@ def unit_ends(around: CursorSurroundings, text: str) -> Iterator[UnitEnd]:
             del marks[0]
         ends_line = _LINE_END.match(text, end) is not None
         opens = match[0] in _QUOTES and marks[0][0] != end and not ends_line
-        if opens or (is_code and text[end : end + 1] in _QUOTES) or not is_enough(text[:end]):
+        is_prefix = is_code and match[0] not in CLOSING and text[end : end + 1] in _QUOTES
+        if opens or is_prefix or not is_enough(text[:end]):
             continue
         if not _may_end(around, text[:end], marks[0][1], ends_line=ends_line):
             continue

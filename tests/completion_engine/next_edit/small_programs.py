@@ -163,7 +163,9 @@ class Generator:
             return
         term = self._term(scope)
         name = self._declared(scope, "declare")
-        if name is not None:
+        if name is None:
+            self.names.remove(term)
+        else:
             scope.lines.append(Line(kind, [name, term]))
 
     def _declared(self, scope: Scope, role: str, space: str = "", taken: Sequence[str] = ()) -> Name | None:
