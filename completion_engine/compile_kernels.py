@@ -13,12 +13,19 @@ import time
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, forget_unused, mark_compiled
+from completion_engine.cpu.kernels.kernel_cache import (
+    KERNEL_FOLDER,
+    are_compiled,
+    can_store,
+    forget_unused,
+    mark_compiled,
+)
 from completion_engine.cpu.kernels.stored_kernels import are_all_stored
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
@@ -71,8 +78,16 @@ _NUMBERS = {
 def compile_all(device: str) -> None:
     """Compile what the default target needs on the CPU, by writing a few tokens with one like it.
 
-    Nothing where `device` means a GPU.
+    Nothing where `device` means a GPU. One of several first starts compiles, and the others wait for it.
     """
+    if can_store():
+        with FileLock(KERNEL_FOLDER / "compiling.lock"):
+            if not are_compiled(device):
+                _compile(device)
+        forget_unused(KERNEL_FOLDER, time.time())
+
+
+def _compile(device: str) -> None:
     kind = plan_here(device, "auto").rungs[0].device.type
     if kind == "cpu":
         with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
@@ -81,7 +96,6 @@ def compile_all(device: str) -> None:
             CompletionEngine.from_folder(Path(folder, TARGET), config)
     if are_all_stored():
         mark_compiled(kind)
-    forget_unused(KERNEL_FOLDER, time.time())
 
 
 def write_toy_model(folder: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -225,6 +226,17 @@ def test_kernels_count_as_compiled_where_all_were_stored(
     compile_kernels.compile_all("cpu")
     assert kernel_cache.are_compiled("cpu") == are_stored
     assert bool(list(kernel_folder.rglob("*.nbc"))) == are_stored
+
+
+def test_one_of_several_first_starts_compiles(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[Path] = []
+    monkeypatch.setattr(compile_kernels.CompletionEngine, "from_folder", lambda at, _: starts.append(at))
+    threads = [Thread(target=compile_kernels.compile_all, args=("cpu",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(starts) == 1
 
 
 def test_where_there_was_a_gpu_nothing_is_compiled_for_the_cpu(
