@@ -22,7 +22,7 @@ from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, forget_unu
 from completion_engine.cpu.kernels.stored_kernels import are_all_stored
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine_from
 from completion_engine.loading.rungs import plan_here
 from completion_engine.models.gguf_layout import (
     BLOCK_SIZES,
@@ -78,7 +78,7 @@ def compile_all(device: str) -> None:
         with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
             write_toy_model(Path(folder))
             config = EngineConfig(TARGET, draft_model=str(Path(folder, DRAFTER)), device="cpu")
-            CompletionEngine.from_folder(Path(folder, TARGET), config)
+            load_engine_from(Path(folder, TARGET), config)
     if are_all_stored():
         mark_compiled(kind)
     forget_unused(KERNEL_FOLDER, time.time())

@@ -166,12 +166,12 @@ class MachineModels:
 
                     tokenizer = load_tokenizer(folder)
                     on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
-                    from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+                    from completion_engine.load_engine import load_engine_from  # noqa: PLC0415
 
             with _loading_alone(report, should_stop):
                 chooser = self._chooser()
                 with chooser.loading(config.target):
-                    engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
+                    engine = load_engine_from(folder, config, report, should_stop, tokenizer)
                 chooser.record(engine.describe())
                 return engine
 

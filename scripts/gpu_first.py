@@ -232,11 +232,11 @@ def ladder(trial: Trial) -> Iterator[Facts]:
         yield facts | {"answer": "needs --model"}
         return
     from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
-    from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
+    from completion_engine.load_engine import load_engine_from  # noqa: PLC0415 - as above
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - as above
 
     begin = time.perf_counter()
-    engine = CompletionEngine.from_folder(trial.model, EngineConfig(str(trial.model)))
+    engine = load_engine_from(trial.model, EngineConfig(str(trial.model)))
     facts["ready_s"] = round(time.perf_counter() - begin, 2)
     done = engine.complete(CompletionRequest(_TEXT, "\n", "python", deadline_ms=0))
     about = {

@@ -14,7 +14,6 @@ from typing import Any
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.surroundings import forget_texts
-from completion_engine.cutting.tree import load_grammar
 from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
@@ -163,10 +162,6 @@ class RemoteCompleter:
             pass  # no request waits now; the next one gets the error
         self._leave_unfinished()
         return False
-
-    def open(self, language: str) -> None:
-        """Load the grammar of an open document's language before the first keystroke needs it."""
-        load_grammar(language)
 
     def forget(self, document: str) -> None:
         """Drop all that is held of a closed document."""

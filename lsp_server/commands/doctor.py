@@ -202,7 +202,7 @@ def _energy_checks(engine: CompletionEngine) -> Iterator[Check]:
     """The energy of a token, if the machine counts energy: measured on one completion."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - not needed for help
 
-    if engine.on_target.energy.counts:
+    if engine.energy.counts:
         engine.complete(CompletionRequest("def mean(values):\n    ", "\n", "python", deadline_ms=0))
     if energy := engine.describe().get("energy"):
         found = f"{energy['joules_per_token']:.2f} J a token ({energy['source']})"

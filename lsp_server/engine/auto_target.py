@@ -255,11 +255,6 @@ class SmallFirst:
         """See `EditCompleter`; the larger one decides, because no user waits for a key."""
         return self.large.propose_edit(request)
 
-    def open(self, language: str) -> None:
-        """See `Completer`."""
-        self.small.open(language)
-        self.large.open(language)
-
     def forget(self, document: str) -> None:
         """See `Completer`."""
         if self._to_prefetch is not None and self._to_prefetch.document == document:

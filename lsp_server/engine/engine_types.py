@@ -30,10 +30,6 @@ class Completer(Protocol):
         """Run one step of background work; return False if there is none."""
         ...
 
-    def open(self, language: str) -> None:
-        """Record that a document of this language is open."""
-        ...
-
     def forget(self, document: str) -> None:
         """Record that the document is closed."""
         ...
@@ -149,7 +145,7 @@ class EngineUser:
 
 
 @dataclass(slots=True)
-class EngineJob:
+class CompletionJob:
     """A user's request to an engine thread; its functions are called on any thread."""
 
     request: CompletionRequest
@@ -196,3 +192,23 @@ class EditJob:
     def cancel(self) -> None:
         """Ask the engine to stop at its next step."""
         self.request.cancellation.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchJob:
+    """A request that a user is likely to make soon. If it `writes`, its completion is written in advance."""
+
+    request: CompletionRequest
+    user: EngineUser
+    writes: bool = False
+    submitted_s: float = field(default_factory=time.perf_counter)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseJob:
+    """A document is closed: everything that is held of it goes."""
+
+    document: str
+
+
+Job = CompletionJob | EditJob | PrefetchJob | CloseJob

@@ -16,15 +16,18 @@ from typing import Literal
 
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer
-from completion_engine.request import Completion, CompletionRequest
+from completion_engine.request import Completion
 from lsp_server.engine.availability import Availability
 from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
     EditJob,
-    EngineJob,
     EngineStatus,
     EngineUser,
+    Job,
     Notice,
     OnTokens,
+    PrefetchJob,
     empty,
 )
 from lsp_server.engine.pool import EnginePool
@@ -48,7 +51,6 @@ class RemoteFirst:
         self._availability = Availability()
         self._tokens: TokenSource | None = None
         self._fault = ""  # the reason that the servers do not answer, for users
-        self._languages: dict[str, None] = {}
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
         self._local: SharedEngine | None = None
@@ -74,8 +76,29 @@ class RemoteFirst:
         refusal = self._remote.refusal
         return self._local.refusal if refusal and self._local is not None else refusal
 
-    def submit(self, job: EngineJob) -> None:
-        """Send a job to the servers, or to the local engine if they are down or must not see the document."""
+    def submit(self, job: Job) -> None:
+        """Send a job to the engine that is to do it.
+
+        The servers complete, unless they are down or must not see the document. They neither prefetch nor
+        score edits, so the local engine does that, if it is loaded.
+        """
+        match job:
+            case CompletionJob():
+                self._complete(job)
+            case PrefetchJob():
+                if self._local is not None and (self._availability.is_down or not job.request.may_leave):
+                    self._local.submit(replace(job, user=self._local_user))
+            case EditJob():
+                if self._local is None:
+                    job.resolve(EditAnswer(rule="edit-needs-local-model"))
+                else:
+                    self._local.submit(replace(job, user=self._local_user))
+            case CloseJob():
+                for engine in (self._remote, self._local):
+                    if engine is not None:
+                        engine.submit(job)
+
+    def _complete(self, job: CompletionJob) -> None:
         if self._availability.is_down or not job.request.may_leave:
             self._ask_local(job)
         elif refusal := self._remote.refusal:
@@ -89,29 +112,6 @@ class RemoteFirst:
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
 
-    def submit_edit(self, job: EditJob) -> None:
-        """Send a job to the local engine, if there is one, because the servers cannot score texts."""
-        if self._local is None:
-            job.resolve(EditAnswer(rule="edit-needs-local-model"))
-        else:
-            self._local.submit_edit(replace(job, user=self._local_user))
-
-    def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Let the local engine prepare for the request, if it is the one that answers."""
-        if self._local is not None and (self._availability.is_down or not request.may_leave):
-            self._local.prefetch(self._local_user, request, writes=writes)
-
-    def open(self, language: str) -> None:
-        """See `EngineThread`."""
-        self._languages[language] = None
-        for engine in self._all:
-            engine.open(language)
-
-    def forget(self, document: str) -> None:
-        """See `EngineThread`."""
-        for engine in self._all:
-            engine.forget(document)
-
     def close(self) -> None:
         """Stop using both engines."""
         self._has_closed = True
@@ -121,11 +121,7 @@ class RemoteFirst:
         self._engines.release(self._remote_user)
         self._let_local_go()
 
-    @property
-    def _all(self) -> list[SharedEngine]:
-        return [self._remote, *([self._local] if self._local else [])]
-
-    def _ask_local(self, job: EngineJob) -> None:
+    def _ask_local(self, job: CompletionJob) -> None:
         local = self._with_local()
         if refusal := local.refusal:
             job.resolve(empty(refusal))
@@ -134,7 +130,7 @@ class RemoteFirst:
         job.request.cancellation.when_cancelled(attempt.cancel)
         local.submit(attempt)
 
-    def _on_answer(self, job: EngineJob, answer: Completion | BaseException) -> None:
+    def _on_answer(self, job: CompletionJob, answer: Completion | BaseException) -> None:
         """Handle the answer of the servers' engine to a job."""
         if isinstance(answer, RemoteError) and not self._has_closed:
             was_down = self._availability.is_down
@@ -200,8 +196,6 @@ class RemoteFirst:
         self._keep_local()
         if self._local is None:
             self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
-            for language in self._languages:
-                self._local.open(language)
         return self._local
 
     def _let_local_go(self) -> None:

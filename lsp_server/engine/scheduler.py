@@ -10,16 +10,17 @@ import logging
 from collections.abc import Callable
 
 from completion_engine.errors import SlipstreamError
-from completion_engine.grammars import LANGUAGES
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import CancelledError, Completion, CompletionRequest
 from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
     EditJob,
-    EngineJob,
     EngineStatus,
     EngineUser,
     NoEngineError,
     OnTokens,
+    PrefetchJob,
     empty,
 )
 from lsp_server.engine.pool import EnginePool, engine_key
@@ -53,12 +54,11 @@ class Scheduler:
         self._engines = engines
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
-        self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
+        self._current: tuple[CompletionJob, asyncio.Future[Completion]] | None = None
         self._current_edit: tuple[EditJob, asyncio.Future[EditAnswer]] | None = None
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
-        self._languages: dict[str, None] = {}  # languages of opened documents that have a grammar
         self._user = EngineUser(
             on_status=lambda status: self._call(window.on_status, status),
             on_failure=lambda error: self._call(window.on_failure, error),
@@ -90,8 +90,6 @@ class Scheduler:
             self._engine, self._key = None, ()
             self._engine = self._engine_of(settings)
             self._key = key
-            for language in self._languages:
-                self._engine.open(language)
 
     def take_turn(self) -> int:
         """Return a number for an incoming request, in the order in which requests arrive."""
@@ -114,7 +112,7 @@ class Scheduler:
         if self._engine is None or refusal:
             return empty(refusal)
         future: asyncio.Future[Completion] = self._loop.create_future()
-        job = EngineJob(
+        job = CompletionJob(
             request,
             self._user,
             resolve=lambda answer: self._call(_settle, future, answer),
@@ -146,7 +144,7 @@ class Scheduler:
         future: asyncio.Future[EditAnswer] = self._loop.create_future()
         job = EditJob(request, self._user, lambda answer: self._call(_settle_edit, future, answer))
         self._current_edit = job, future
-        self._engine.submit_edit(job)
+        self._engine.submit(job)
         try:
             return await future
         finally:
@@ -166,14 +164,7 @@ class Scheduler:
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Predict a request: an idle engine prepares for it, and with `writes` writes its completion."""
         if self._engine is not None:
-            self._engine.prefetch(self._user, request, writes=writes)
-
-    def open(self, language: str) -> None:
-        """Notify this engine, and each later one, that a document of a language is open."""
-        if language in LANGUAGES:
-            self._languages[language] = None
-            if self._engine is not None:
-                self._engine.open(language)
+            self._engine.submit(PrefetchJob(request, self._user, writes))
 
     def forget(self, document: str) -> None:
         """Drop everything for a closed document, here and in the engine."""
@@ -181,7 +172,7 @@ class Scheduler:
             self._supersede()
         self.supersede_edit()
         if self._engine is not None:
-            self._engine.forget(document)
+            self._engine.submit(CloseJob(document))
 
     def close(self) -> None:
         """Cancel pending requests and stop using the engine."""

@@ -12,9 +12,17 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from completion_engine.request import CompletionRequest
 from lsp_server.engine.auto_target import AutoTarget
-from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, OnTokens
+from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
+    EngineStatus,
+    EngineUser,
+    Job,
+    Load,
+    OnTokens,
+    PrefetchJob,
+)
 from lsp_server.engine.thread import EngineThread
 from lsp_server.workspace.index_types import TokenSource
 
@@ -49,7 +57,6 @@ class SharedEngine:
         self._lock = threading.Lock()
         self._users: dict[EngineUser, OnTokens] = {}
         self._tokens: TokenSource | None = None
-        self._languages: dict[str, None] = {}
         self._watcher = EngineUser(on_status=lambda _status: self._call(self._look))
         self._next: _Successor | None = None
         self._has_stopped = False
@@ -121,32 +128,13 @@ class SharedEngine:
         for thread in self._threads:
             thread.leave(user)
 
-    def submit(self, job: EngineJob) -> None:
-        """See `EngineThread`; a larger model that is about to take over prepares for the same place."""
+    def submit(self, job: Job) -> None:
+        """See `EngineThread`; a larger model that is about to take over prepares for the same cursors."""
         self.thread.submit(job)
-        if self._next is not None:
-            self._next.thread.prefetch(job.user, job.request)
-
-    def submit_edit(self, job: EditJob) -> None:
-        """See `EngineThread`; the model that answers now decides."""
-        self.thread.submit_edit(job)
-
-    def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """See `EngineThread`; a larger model that is about to take over only prepares."""
-        self.thread.prefetch(user, request, writes=writes)
-        if self._next is not None:
-            self._next.thread.prefetch(user, request)
-
-    def open(self, language: str) -> None:
-        """See `EngineThread`."""
-        self._languages[language] = None
-        for thread in self._threads:
-            thread.open(language)
-
-    def forget(self, document: str) -> None:
-        """See `EngineThread`."""
-        for thread in self._threads:
-            thread.forget(document)
+        if self._next is not None and isinstance(job, CompletionJob | PrefetchJob):
+            self._next.thread.submit(PrefetchJob(job.request, job.user))
+        elif self._next is not None and isinstance(job, CloseJob):
+            self._next.thread.submit(job)
 
     @property
     def _threads(self) -> list[EngineThread]:
@@ -162,7 +150,7 @@ class SharedEngine:
             self._next = _Successor(target, self._call, self._look_at_next)
             in_place = partial(self._with_place, self._next.thread)
             load = self._auto_target.load_next(target, self._next.set_tokens, in_place)
-            self._next.start(load, self._languages)
+            self._next.start(load)
 
     def _look_at_next(self) -> None:
         """Handle a new state of the larger model."""
@@ -241,11 +229,9 @@ class _Successor:
         share = f", {status.done / status.total:.0%}" if status.total else ""
         return f"{status.message}{share}"
 
-    def start(self, load: Load, languages: dict[str, None]) -> None:
+    def start(self, load: Load) -> None:
         self.thread.start()
         self.thread.join_in(self._watcher)
-        for language in languages:
-            self.thread.open(language)
         self.thread.load(load)
 
     def set_tokens(self, tokens: TokenSource) -> None:

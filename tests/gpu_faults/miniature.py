@@ -20,6 +20,7 @@ from completion_engine.drafting.distilled.drafter_network import DrafterShape, P
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu import machine
 from completion_engine.gpu.decoder import GraphedDecoder
+from completion_engine.load_engine import load_engine_from
 from completion_engine.loading import gpu_target, model
 from completion_engine.loading.rungs import plan_rungs
 from completion_engine.request import CompletionRequest
@@ -108,7 +109,7 @@ def outcome_of(fault: Fault, folder: Path) -> Outcome:
         if not fault.later:
             fault.inject(gpu)
         begin = time.perf_counter()
-        engine = CompletionEngine.from_folder(folder, config)
+        engine = load_engine_from(folder, config)
         if fault.later:
             fault.inject(gpu)
             begin = time.perf_counter()

@@ -35,9 +35,6 @@ class InstantEngine:
     def idle(self, _cancellation: Cancellation) -> bool:
         return False
 
-    def open(self, language: str) -> None:
-        pass
-
     def forget(self, document: str) -> None:
         del document
 

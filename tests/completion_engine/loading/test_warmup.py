@@ -221,7 +221,7 @@ def test_kernels_count_as_compiled_where_all_were_stored(
 
     if is_full:
         monkeypatch.setattr(stored_kernels._PrivateFiles, "save", save)
-    monkeypatch.setattr(compile_kernels.CompletionEngine, "from_folder", load)
+    monkeypatch.setattr(compile_kernels, "load_engine_from", load)
     compile_kernels.compile_all("cpu")
     assert kernel_cache.are_compiled("cpu") == are_stored
     assert bool(list(kernel_folder.rglob("*.nbc"))) == are_stored

@@ -22,9 +22,9 @@ from completion_engine.request import (
 )
 from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.guarded_engine import MAX_FAILURES, GuardedEngine
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
+from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.measurements import Measurements
@@ -66,9 +66,6 @@ class ScriptedEngine:
 
     def idle(self, cancellation: Cancellation) -> bool:
         return False
-
-    def open(self, language: str) -> None:
-        pass
 
     def forget(self, document: str) -> None:
         self.forgotten.append(document)
@@ -362,7 +359,7 @@ async def test_an_error_outside_of_the_engine_answers_who_waits_and_the_thread_g
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
+        patch.setattr(EngineThread, "_do_complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             assert await window.ask("x") == "engine-failed"
     assert await window.ask("y") == "y by a"
@@ -376,7 +373,7 @@ async def test_a_thread_that_always_fails_is_an_error_and_loading_again_heals_it
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
+        patch.setattr(EngineThread, "_do_complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(MAX_CRASHES):
                 await window.ask("x")

@@ -54,9 +54,6 @@ class Engine:
     def idle(self, cancellation: Cancellation) -> bool:
         return False
 
-    def open(self, language: str) -> None:
-        pass
-
     def forget(self, document: str) -> None:
         pass
 
