@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine import engine as engine_module
+from completion_engine import load_engine as loading
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
 from completion_engine.drafting.distilled.drafter import DrafterFiles
@@ -20,7 +20,6 @@ from completion_engine.drafting.distilled.drafter_network import DrafterShape, P
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu import machine
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.load_engine import load_engine_from
 from completion_engine.loading import gpu_target, model
 from completion_engine.loading.rungs import plan_rungs
 from completion_engine.request import CompletionRequest
@@ -63,7 +62,7 @@ def machine_with_gpu() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_target, "_CAPACITIES", (CAPACITY,))
         patch.setattr(gpu_target, "_NUM_COMPARED", 8)
-        patch.setattr(engine_module, "_NUM_WARM_UP_TOKENS", 1)
+        patch.setattr(loading, "_NUM_WARM_UP_TOKENS", 1)
         patch.setattr(gpu_target, "LanguageModel", QuickTarget)
         patch.setattr(model, "LanguageModel", QuickTarget)
         patch.setattr(model, "CAPACITY", {"cpu": CAPACITY, "cuda": CAPACITY})
@@ -109,7 +108,7 @@ def outcome_of(fault: Fault, folder: Path) -> Outcome:
         if not fault.later:
             fault.inject(gpu)
         begin = time.perf_counter()
-        engine = load_engine_from(folder, config)
+        engine = loading.load_engine_from(folder, config)
         if fault.later:
             fault.inject(gpu)
             begin = time.perf_counter()
@@ -133,7 +132,7 @@ def written_on(rung: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...
                 if (found.name, found.precision.name) == (rung, dtype):
                     target = model.load_on(options, found)
                     config = EngineConfig(str(folder), (), prefix_chars=60, suffix_chars=20, context_tokens=0)
-                    engine = CompletionEngine(config, target, engine_module.load_tokenizer(folder))
+                    engine = CompletionEngine(config, target, loading.load_tokenizer(folder))
                     return engine.complete(REQUEST).text, written_by(engine)
     raise LookupError(f"there is no {rung} in {dtype}")
 
