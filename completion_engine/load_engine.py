@@ -7,7 +7,7 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.cutting.tree import load_grammar
-from completion_engine.decoding.background import NextLine
+from completion_engine.decoding.ending import NextLine
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import LoadOptions

@@ -15,13 +15,14 @@ from completion_engine.decoding.ending import (
     Ending,
     Finish,
     Limits,
-    NoRules,
+    NextLine,
     TextRules,
     rules_at,
     suppression,
 )
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
+from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 
 RequestTest = Callable[[CompletionRequest], bool]
@@ -159,22 +160,6 @@ class Answer:
         return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
 
 
-class NextLine(NoRules):
-    """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
-
-    If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
-    """
-
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-
-    def stop(self, generated: str) -> Finish | None:
-        """See `TextRules`."""
-        is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
-        has_line = "\n" in generated[len(self._shown) :].lstrip()
-        return None if is_same and not has_line else Finish("stop", len(generated))
-
-
 @dataclass(slots=True)
 class BackgroundPrompt:
     """Computes a prompt at a cursor where a request may follow soon.
@@ -234,13 +219,20 @@ class BackgroundWork:
             self._answer = None
         return self._current
 
-    def follow(self, answer: Answer) -> None:
-        """Continue after an answer."""
-        self._answer = answer
+    def replace(
+        self, request: CompletionRequest, stats: CompletionStats, prompt: Prompt | None = None, *, waits: bool
+    ) -> tuple[PreparedRequest, Decoding]:
+        """Abandon the present work, then prepare a request and begin to write; see `prepare_request`."""
+        self.abandon()
+        prepared = self._preparation.prepare_request(request, prompt, waits=waits)
+        return prepared, prepared.decode(stats)
 
-    def follow_cancelled(self, prepared: PreparedRequest) -> None:
-        """Compute the prompt of a request that was cancelled: another one at its cursor is likely."""
-        self._current = BackgroundPrompt(prepared)
+    def follow(self, answer: Answer | PreparedRequest) -> None:
+        """Continue after an answer, or compute the prompt of a request that was cancelled."""
+        if isinstance(answer, Answer):
+            self._answer = answer
+        else:
+            self._current = BackgroundPrompt(answer)
 
     def prefetch(self, request: CompletionRequest, stats: CompletionStats, *, writes: bool) -> None:
         """Prepare for a request that is likely soon; with `writes`, also write its completion.
@@ -251,9 +243,7 @@ class BackgroundWork:
         if not writes and isinstance(work, BackgroundWriting) and work.is_rest_of(request):
             self._later = request
             return
-        self.abandon()
-        prepared = self._preparation.prepare_request(request, waits=True)
-        decoding = prepared.decode(stats)
+        prepared, decoding = self.replace(request, stats, waits=True)
         self._current = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
         if writes and not suppression(rules, request):

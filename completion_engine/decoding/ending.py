@@ -44,39 +44,27 @@ class StopPosition(Protocol):
 
 
 class TextRules(Protocol):
-    """Rules that end a text; see `completion_engine.cutting`."""
+    """Rules that end a text; see `completion_engine.cutting`. By default they never do."""
 
-    def stop(self, generated: str) -> StopPosition | None:
+    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - never
         """Return where to stop; None to go on."""
-
-    def boundary(self, generated: str) -> int:
-        """Return the number of characters before the last position at which the text can be cut well."""
-
-    def units(self, generated: str) -> Iterable[UnitEnd]:
-        """Return where the text may end if it is shown while the user types."""
-
-    def is_within_statement(self, generated: str) -> bool:
-        """Return whether the text so far is code without a complete statement."""
-
-
-class NoRules:
-    """Rules that never end a text: the completion ends at an end token or a limit."""
-
-    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
-        """Never stop."""
         return None
 
     def boundary(self, generated: str) -> int:
-        """Return the length of the text."""
+        """Return the number of characters before the last position at which the text can be cut well."""
         return len(generated)
 
     def units(self, generated: str) -> Iterable[UnitEnd]:
-        """Return the end of the text."""
+        """Return where the text may end if it is shown while the user types."""
         return (UnitEnd(len(generated), "line"),)
 
-    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
-        """Return False: every text may end anywhere."""
+    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - anything is complete
+        """Return whether the text so far is code without a complete statement."""
         return False
+
+
+class NoRules(TextRules):
+    """Rules that never end a text: the completion ends at an end token or a limit."""
 
 
 def rules_at(request: CompletionRequest) -> Cutter:
@@ -99,6 +87,22 @@ class Finish:
         return self.reason == _SUPPRESSED
 
 
+class NextLine(NoRules):
+    """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
+
+    If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
+    """
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def stop(self, generated: str) -> Finish | None:
+        """See `TextRules`."""
+        is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
+        has_line = "\n" in generated[len(self._shown) :].lstrip()
+        return None if is_same and not has_line else Finish("stop", len(generated))
+
+
 def suppression(rules: Cutter, request: CompletionRequest) -> Finish | None:
     """Return the end of a completion in a comment or string where the request wants none; None elsewhere."""
     surroundings = rules.around.kind
@@ -109,10 +113,9 @@ def suppression(rules: Cutter, request: CompletionRequest) -> Finish | None:
 class Limits:
     """The limits of one completion. Times are `time.perf_counter()` seconds.
 
-    After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case.
-    After `turn_until` it ends if another window waits. With a `min_confidence` a text ends with the longest
-    unit that is likely enough. After `max_tokens` a statement that is not complete may take
-    `num_spare_tokens` more.
+    After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case, and
+    after `turn_until` if another window waits. With a `min_confidence` it ends with the longest unit that is
+    likely enough. An incomplete statement may take `num_spare_tokens` more than `max_tokens`.
     """
 
     max_tokens: int

@@ -162,10 +162,22 @@ class RequestPreparation:
             self._table,
             self._drafts_trees,
             self._device_decoder,
-            RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
+            bias_for(request, num_tokens, is_usual=self._is_bias_usual),
             scores=request.filters_by_confidence,
             scope=_draft_scope(request),
         )
+
+
+def bias_for(request: CompletionRequest, num_tokens: int, *, is_usual: bool) -> RepositoryBias | None:
+    """Return the bias for a request, with a view of its index now; None if it is off.
+
+    The setting `auto` means on where the bias `is_usual`.
+    """
+    is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
+    if request.index is None or not is_wanted:
+        return None
+    view = request.index.view(exclude=request.indexed_as or request.document)
+    return RepositoryBias(view, num_tokens) if view.parts else None
 
 
 def _draft_scope(request: CompletionRequest) -> DraftScope:

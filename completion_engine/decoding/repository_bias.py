@@ -17,7 +17,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from completion_engine.request import CompletionRequest
 from ngram_cache import IndexView
 
 NUM_LOOKED_UP = 32  # tokens of context
@@ -39,20 +38,6 @@ class RepositoryBias:
 
     view: IndexView
     num_tokens: int
-
-    @classmethod
-    def for_request(
-        cls, request: CompletionRequest, num_tokens: int, *, is_usual: bool
-    ) -> RepositoryBias | None:
-        """Return the bias for a request, with a view of its index now; None if it is off.
-
-        The setting `auto` means on where the bias `is_usual`.
-        """
-        is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
-        if request.index is None or not is_wanted:
-            return None
-        view = request.index.view(exclude=request.indexed_as or request.document)
-        return cls(view, num_tokens) if view.parts else None
 
     @property
     def source(self) -> Hashable:

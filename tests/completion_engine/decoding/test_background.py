@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine
-from completion_engine.decoding.ending import Limits, NoRules
+from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting
+from completion_engine.decoding.ending import Limits, NextLine, NoRules
 from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
