@@ -24,8 +24,8 @@ from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.energy import find_meter
 from completion_engine.errors import SlipstreamError
+from completion_engine.loading.backends import BackendChain, forget_frames
 from completion_engine.loading.drafters import build_drafters, device_decoder_of
-from completion_engine.loading.rungs import Ladder, forget_frames
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
@@ -56,9 +56,9 @@ def with_fallback(
             except (CancelledError, SlipstreamError):
                 raise
             except Exception as error:
-                if engine.ladder is None or not engine.ladder.may_leave:
+                if engine.chain is None or not engine.chain.has_fallback:
                     raise
-                engine.fall_back(engine.ladder, error)
+                engine.fall_back(engine.chain, error)
 
     return call
 
@@ -72,14 +72,14 @@ class CompletionEngine:
         target: LanguageModel,
         tokenizer: Tokenizer,
         drafters: Mapping[str, Drafter] | None = None,
-        ladder: Ladder[LanguageModel] | None = None,
+        chain: BackendChain[LanguageModel] | None = None,
     ) -> None:
         """Build an engine on loaded parts; without `drafters`, those that `config` names are built.
 
-        If the rung of `ladder` fails later, the engine goes on with the target on the next one.
+        If the backend of `chain` fails later, the engine goes on with the target on the next one.
         """
-        note = ladder.note if ladder is not None else lambda _: None
-        self.config, self.target, self.tokenizer, self.ladder = config, target, tokenizer, ladder
+        note = chain.note if chain is not None else lambda _: None
+        self.config, self.target, self.tokenizer, self.chain = config, target, tokenizer, chain
         self.drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
         may_step_on_device = config.drafts_trees and not config.plans_on_host
         self._device_decoder = (
@@ -93,30 +93,30 @@ class CompletionEngine:
         self._edits = EditProposer(target, tokenizer)
         self.energy = find_meter(str(target.device))
 
-    def fall_back(self, ladder: Ladder[LanguageModel], error: Exception) -> None:
-        """Load the target on the next rung, once nothing holds the memory of the one that failed."""
+    def fall_back(self, chain: BackendChain[LanguageModel], error: Exception) -> None:
+        """Load the target on the next backend, once nothing holds the memory of the one that failed."""
         config, tokenizer = self.config, self.tokenizer
         forget_frames(error)
         vars(self).clear()
-        ladder.leave(error)
+        chain.fall_back(error)
 
         def build(target: LanguageModel) -> None:
-            drafters = build_drafters(config, target, tokenizer, note=ladder.note)
-            CompletionEngine.__init__(self, config, target, tokenizer, drafters, ladder)
+            drafters = build_drafters(config, target, tokenizer, note=chain.note)
+            CompletionEngine.__init__(self, config, target, tokenizer, drafters, chain)
 
-        ladder.climb(build)
+        chain.run_on_best(build)
 
     @property
-    def rung(self) -> str:
+    def backend(self) -> str:
         """The way the target runs, which its bits depend on."""
-        return str(self.ladder.rung) if self.ladder else str(self.target.device)
+        return str(self.chain.backend) if self.chain else str(self.target.device)
 
     def beside(self, **changes: Any) -> CompletionEngine:
         """Return another engine on the same target, with `changes` of the configuration, to compare both.
 
         It has the same space for context, which otherwise follows from the pass times when it is made.
         """
-        same = replace(self.config, context_tokens=self.preparation.context_room)
+        same = replace(self.config, context_tokens=self.preparation.context_space)
         return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
 
     def share_recent(self, other: CompletionEngine) -> None:
@@ -166,7 +166,7 @@ class CompletionEngine:
         The prompt is copied as far as `like`, an engine on the same target, has computed it.
         """
         prompt = self.preparation.commit_context(request)
-        if like is not None and like.rung == self.rung:
+        if like is not None and like.backend == self.backend:
             self.preparation.copy_prompt_from(like.preparation, request.document, prompt)
         self.prepare(request, prompt)
 
@@ -258,7 +258,7 @@ class CompletionEngine:
             + self.shadow.num_bytes
             + self._edits.num_cache_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self.drafters.values()),
-            **({"rung": self.ladder.rung.name, "rung_reason": self.ladder.reason} if self.ladder else {}),
+            **({"rung": self.chain.backend.name, "rung_reason": self.chain.reason} if self.chain else {}),
         }
 
     def _begin(

@@ -20,7 +20,7 @@ RemoteFault = Literal[
     "unreachable",
     "silent",
     "truncated",
-    "rubbish",
+    "malformed",
     "certificate",
     "tokenizer",
 ]

@@ -11,7 +11,7 @@ from completion_engine.decoding.ending import NextLine
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import LoadOptions
-from completion_engine.loading.model import ladder_for
+from completion_engine.loading.model import chain_for
 from completion_engine.loading.stored_files import load_or_repair
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
@@ -68,18 +68,18 @@ def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there alr
     notify("Loading the model", 1, 2)
     text = tokenizer.encode(_COMPARED_TEXT)
     options = LoadOptions(folder, num_slots=config.num_slots, text=text)
-    ladder = ladder_for(options, config.device, config.dtype)
+    chain = chain_for(options, config.device, config.dtype)
 
     def build(target: LanguageModel) -> CompletionEngine:
-        drafters = build_drafters(config, target, tokenizer, report, should_stop, ladder.note)
-        engine = CompletionEngine(config, target, tokenizer, drafters, ladder)
+        drafters = build_drafters(config, target, tokenizer, report, should_stop, chain.note)
+        engine = CompletionEngine(config, target, tokenizer, drafters, chain)
         if warms_up:
-            engine.ladder = None  # a failure is handled by `climb`, which also warms up the next target
+            engine.chain = None  # a failure is handled by `run_on_best`, which also warms up the next target
             _warm_up(engine)
-            engine.ladder = ladder
+            engine.chain = chain
         return engine
 
-    engine = ladder.climb(build)
+    engine = chain.run_on_best(build)
     give_back()
     notify("Model ready", 2, 2)
     return engine

@@ -222,12 +222,12 @@ def _quickest_ms(work: Callable[[], Tensor], trial: Trial) -> float:
     return min(times)
 
 
-def ladder(trial: Trial) -> Iterator[Facts]:
-    """The rungs of this machine, and the one on which the real model answers."""
-    from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - as above
+def chain(trial: Trial) -> Iterator[Facts]:
+    """The backends of this machine, and the one on which the real model answers."""
+    from completion_engine.loading.backends import plan_here  # noqa: PLC0415 - as above
 
     plan = plan_here("auto", "auto")
-    facts: Facts = {"rungs": [str(rung) for rung in plan.rungs], "reasons": list(plan.reasons)}
+    facts: Facts = {"rungs": [str(backend) for backend in plan.backends], "reasons": list(plan.reasons)}
     if trial.model is None:
         yield facts | {"answer": "needs --model"}
         return
@@ -247,7 +247,7 @@ def ladder(trial: Trial) -> Iterator[Facts]:
 
 STAGES: Mapping[str, Callable[[Trial], Iterator[Facts]]] = {
     "machine": machine, "kernels": kernels, "exactness": exactness,
-    "layers": layers, "speed": speed, "ladder": ladder,
+    "layers": layers, "speed": speed, "ladder": chain,
 }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ DISK_MARGIN_BYTES = 200_000_000
 
 TRUSTED_LOADS = 3
 """A model's own passes speak alone from so many loads on. Before that a slow measurement may be the machine's
-bad moment, and the passes of another model, scaled by size, are heard too."""
+bad moment, and the passes of another model, scaled by size, count too."""
 
 RECENT_LOADS = 5
 """Of so many last loads the quickest speaks: other programs make passes slower, nothing makes them

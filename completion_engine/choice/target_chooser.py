@@ -20,9 +20,9 @@ from completion_engine.choice.choice import Choice, Machine, choose
 from completion_engine.choice.pass_log import Attempts, PassLog
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.memory import BITS
+from completion_engine.loading.backends import plan_here
 from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
-from completion_engine.loading.rungs import plan_here
 from completion_engine.loading.stored_files import forget_kernels, make_anew
 from completion_engine.models import ModelStore
 from completion_engine.target_model.weights import Precision
@@ -48,7 +48,7 @@ class TargetChooser:
         """
         stored = [model for model in self._store.list() if model.spec.may_be_chosen]
         stored.sort(key=lambda model: model.spec.num_bytes)
-        best = plan_here(config.device, config.dtype).rungs[0]
+        best = plan_here(config.device, config.dtype).backends[0]
         device, precision = best.device, best.precision
         machine = Machine(
             num_free_bytes(device),

@@ -217,8 +217,8 @@ class Decoding:
         begin = time.perf_counter()
         costs = self._target.costs_from(len(uncached), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
-        room = max(0, min(max(costs.pass_ms), free) - len(uncached))
-        rows = self._drafting().plan(uncached, costs, room, self.written.allows)
+        max_rows = max(0, min(max(costs.pass_ms), free) - len(uncached))
+        rows = self._drafting().plan(uncached, costs, max_rows, self.written.allows)
         self.stats.num_drafted += len(rows.plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows

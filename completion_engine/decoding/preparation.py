@@ -24,7 +24,7 @@ from completion_engine.prompting.prompt_choice import (
     ChosenPrompt,
     PromptBudget,
     PromptChooser,
-    PromptLadder,
+    PromptWindows,
     affordable_context,
 )
 from completion_engine.prompting.repository_format import RepositoryFormat
@@ -80,16 +80,16 @@ class RequestPreparation:
         self.text_window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         form = RepositoryFormat(tokenizer, _longest_context(config, target))
-        ladder = PromptLadder(
+        windows = PromptWindows(
             tokenizer,
             self.text_window,
-            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.room,
+            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_front_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )
-        self._prompts = PromptChooser(ladder, form, self._slots)
+        self._prompts = PromptChooser(windows, form, self._slots)
 
     @property
-    def context_room(self) -> int:
+    def context_space(self) -> int:
         """The tokens of context that fit in front of a prompt."""
         return self._prompts.max_context_tokens
 
@@ -97,8 +97,8 @@ class RequestPreparation:
     def max_context_tokens(self) -> int:
         """The most tokens of context that pay; more when the machine turns out to be quicker than at load."""
         if self._has_fixed_context:
-            return self.context_room
-        return min(self.context_room, affordable_context(self._target.least_prompt_token_ms))
+            return self.context_space
+        return min(self.context_space, affordable_context(self._target.least_prompt_token_ms))
 
     @property
     def num_cache_bytes(self) -> int:
@@ -189,7 +189,7 @@ def _draft_scope(request: CompletionRequest) -> DraftScope:
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
-    """Return the tokens of context for which prompts leave room, at most a quarter of the cache."""
+    """Return the tokens of context for which prompts leave space, at most a quarter of the cache."""
     wanted = config.context_tokens
     if wanted < 0:  # a machine that is too slow now may have been busy at load
         wanted = max(MAX_CONTEXT_TOKENS, affordable_context(target.prompt_token_ms))

@@ -23,7 +23,7 @@ from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
     PromptBudget,
     PromptChooser,
-    PromptLadder,
+    PromptWindows,
 )
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -77,12 +77,12 @@ class RemoteCompleter:
         self._masking = Masking(self._window)
         max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
         form = RepositoryFormat(tokenizer, max_context, mask)
-        ladder = PromptLadder(
+        windows = PromptWindows(
             tokenizer,
             self._window,
-            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.room),
+            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_front_tokens),
         )
-        self._prompts = PromptChooser(ladder, form, self._past)
+        self._prompts = PromptChooser(windows, form, self._past)
         self._unfinished: _Unfinished | None = None
 
     @classmethod

@@ -161,7 +161,7 @@ class CompletionJob:
             self.cancelled_s = time.perf_counter()
             self.request.cancellation.cancel()
 
-    def settle(self, answer: Completion | BaseException) -> None:
+    def answer(self, answer: Completion | BaseException) -> None:
         """Answer the request; after a cancellation, report how long the engine was still busy with it."""
         try:
             self.resolve(answer)

@@ -238,7 +238,7 @@ class EngineThread:
             if job.needs_another_turn(answer):
                 self._queue.submit_again(job)
                 return
-        job.settle(answer)
+        job.answer(answer)
         self._may_idle = True
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)

@@ -162,7 +162,7 @@ def _put(server: SlipstreamServer, document: Document) -> None:
 
 
 def _readmit(server: SlipstreamServer) -> None:
-    """Serve documents that were one too many, as there is room now."""
+    """Serve documents that were one too many, as their number allows it now."""
     for location in server.session.readmit():
         server.open_files.show_to_index(location)
 

@@ -20,8 +20,8 @@ from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.loading.backends import Backend, BackendChain, Plan
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.rungs import Ladder, Plan, Rung
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.target_model.in_flight import Brake
@@ -410,7 +410,7 @@ def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
     loaded: list[weakref.ref[LanguageModel]] = []
     are_held: list[bool] = []
 
-    def load(_: Rung) -> LanguageModel:
+    def load(_: Backend) -> LanguageModel:
         are_held.extend(one() is not None for one in loaded)
         target = load_language_model(tiny_model_dir, "cpu", "auto", 512)
         loaded.append(weakref.ref(target))
@@ -420,14 +420,14 @@ def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
         raise RuntimeError("out of memory")
 
     cpu, floats = torch.device("cpu"), Precision("float32", torch.float32, "float")
-    ladder = Ladder(Plan((Rung("GPU torch", cpu, floats), Rung("CPU", cpu, floats))), load)
+    chain = BackendChain(Plan((Backend("GPU torch", cpu, floats), Backend("CPU", cpu, floats))), load)
     config = EngineConfig("tiny", device="cpu")
-    engine = ladder.climb(lambda target: CompletionEngine(config, target, tokenizer, ladder=ladder))
+    engine = chain.run_on_best(lambda target: CompletionEngine(config, target, tokenizer, chain=chain))
     engine.complete(request(CODE, max_tokens=2))
     engine.target.forward = fail  # type: ignore[assignment, method-assign]
     engine.complete(request(HEAD + "x", max_tokens=2))
     assert are_held == [False]
-    assert engine.rung.startswith("CPU")
+    assert engine.backend.startswith("CPU")
 
 
 def test_no_cache_holds_the_text_of_a_closed_document(make_engine: Make) -> None:

@@ -13,7 +13,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu.memory import GEOMETRIES
 from completion_engine.load_engine import load_engine_from
-from completion_engine.loading.rungs import choose_precision
+from completion_engine.loading.backends import choose_precision
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

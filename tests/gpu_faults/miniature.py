@@ -21,7 +21,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.gpu import machine
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.loading import gpu_target, model
-from completion_engine.loading.rungs import plan_rungs
+from completion_engine.loading.backends import plan_backends
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import Findings
@@ -91,9 +91,9 @@ def config_for(folder: Path, fault: Fault) -> EngineConfig:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of an engine with a fault: the answering rung, its message, seconds to the first answer."""
+    """The result of an engine with a fault: its backend, its message, seconds to the first answer."""
 
-    rung: str
+    backend: str
     reason: str
     seconds: float
     text: str
@@ -123,18 +123,18 @@ def written_by(engine: CompletionEngine) -> tuple[int, ...]:
     return tuple(engine.write(REQUEST, NoRules(), 4).tokens[:4])
 
 
-def written_on(rung: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
-    """The target's plain text on a rung of that type, without any fault: the answer, and tokens."""
+def written_on(backend: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
+    """The target's plain text on a backend of that type, without any fault: the answer, and tokens."""
     with machine_with_gpu():
         options = gpu_target.LoadOptions(folder)
         for gpu in (GPU, machine.Gpu("T4", (7, 5), 1, device=torch.device("cpu")), None):
-            for found in plan_rungs("auto", "auto", gpu).rungs:
-                if (found.name, found.precision.name) == (rung, dtype):
+            for found in plan_backends("auto", "auto", gpu).backends:
+                if (found.name, found.precision.name) == (backend, dtype):
                     target = model.load_on(options, found)
                     config = EngineConfig(str(folder), (), prefix_chars=60, suffix_chars=20, context_tokens=0)
                     engine = CompletionEngine(config, target, loading.load_tokenizer(folder))
                     return engine.complete(REQUEST).text, written_by(engine)
-    raise LookupError(f"there is no {rung} in {dtype}")
+    raise LookupError(f"there is no {backend} in {dtype}")
 
 
 def write_drafter(folder: Path, target: Path) -> None:

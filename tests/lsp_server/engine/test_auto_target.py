@@ -111,6 +111,9 @@ class Scripted:
         self.expected = ""
         return False
 
+    def take_grown(self) -> CompletionRequest | None:
+        return None
+
     def forget(self, document: str) -> None:
         pass
 

@@ -16,7 +16,8 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from lsp_server.engine.auto_target import SmallFirst, small_first
+from completion_engine.small_first import SmallFirst
+from lsp_server.engine.auto_target import small_first
 from lsp_server.engine.engine_types import Completer, Load
 
 PREPARES_X, WRITES_X = ["large x", "large x"], ["large x!", "large x!"]
