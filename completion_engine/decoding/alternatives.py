@@ -17,8 +17,8 @@ from completion_engine.decoding.completion import CompletionBuilder
 from completion_engine.decoding.ending import Finish, Limits, run
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
-from completion_engine.decoding.repository_bias import NUM_LOOKED_UP
 from completion_engine.decoding.reuse import PastCompletion, Slot
+from completion_engine.decoding.sampling import NUM_LOOKED_UP
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.request import Completion, CompletionStats

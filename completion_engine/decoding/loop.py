@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
 from completion_engine.decoding.planner import DraftPlanner, PassRows
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
-from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
+from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
 from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable

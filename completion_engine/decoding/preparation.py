@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot, SlotPool
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable

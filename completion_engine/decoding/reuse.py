@@ -19,7 +19,7 @@ from completion_engine.prompting.prompt import HealingConstraint, Prompt, Writte
 from completion_engine.target_model.passes import ChunkRule
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.decoding.repository_bias import RepositoryBias
+    from completion_engine.decoding.sampling import RepositoryBias
     from completion_engine.drafting.drafts import DraftToken
     from completion_engine.target_model.kv_cache import CacheShape, KVCache
 

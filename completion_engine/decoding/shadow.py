@@ -11,9 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
