@@ -71,7 +71,7 @@ class AutoTarget:
 
         return load
 
-    def load_next(self, target: str, on_tokens: OnTokens, with_place: Callable[[Load], Load]) -> Load:
+    def load_next(self, target: str, on_tokens: OnTokens, in_slot: Callable[[Load], Load]) -> Load:
         """Return a load of the larger model, which is downloaded first, while the present one answers.
 
         A failed download is not reported to the user; a failed load of a downloaded model is.
@@ -83,7 +83,7 @@ class AutoTarget:
                 self._chooser.fetch(target, report, should_stop)
                 self._check_again(target)
                 may_load = True
-                engine = with_place(self._load(target, on_tokens))(report, should_stop)
+                engine = in_slot(self._load(target, on_tokens))(report, should_stop)
                 self._after_move = self._chooser.choose(self._settings, target, self._refused)
             except CancelledError:
                 raise

@@ -135,13 +135,15 @@ class EngineUser:
     """A user of an engine, which other users may share. Methods are called on any thread and must not wait.
 
     `on_status` receives each change of the engine's state, `on_failure` errors that are bugs, `on_notice`
-    messages for the user, `on_grown` requests whose answers would show more by now.
+    messages for the user, `on_grown` requests whose answers would show more by now, `on_tokens` the engine's
+    tokenizer.
     """
 
     on_status: Callable[[EngineStatus], None] = _ignore
     on_failure: Callable[[BaseException], None] = _ignore
     on_notice: Callable[[Notice], None] = _ignore
     on_grown: Callable[[CompletionRequest], None] = _ignore
+    on_tokens: OnTokens = _ignore
 
 
 @dataclass(slots=True)

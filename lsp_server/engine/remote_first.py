@@ -17,7 +17,6 @@ from typing import Literal
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer
 from completion_engine.request import Completion
-from lsp_server.engine.availability import Availability
 from lsp_server.engine.engine_types import (
     CloseJob,
     CompletionJob,
@@ -26,7 +25,6 @@ from lsp_server.engine.engine_types import (
     EngineUser,
     Job,
     Notice,
-    OnTokens,
     PrefetchJob,
     empty,
 )
@@ -37,15 +35,54 @@ from lsp_server.workspace.settings import RemoteSettings, Settings
 
 # Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0
+MAX_FAILURES = 3
+FIRST_PROBE_S, LAST_PROBE_S = 1.0, 60.0
+FIRST_BUSY_S, LAST_BUSY_S = 0.5, 8.0
+
+
+class Availability:
+    """Whether to use one window's servers, by their failures and probes. Times are of any one clock."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+        self._num_failures = 0
+        self._busy_s = FIRST_BUSY_S
+        self._busy_until_s = 0.0
+        self._probe_s = FIRST_PROBE_S
+
+    def may_ask(self, now_s: float) -> bool:
+        """Return whether a request may be sent to the servers now."""
+        return not self.is_down and now_s >= self._busy_until_s
+
+    def answered(self) -> None:
+        """Record that the servers answered a request."""
+        self._num_failures, self._busy_s, self._probe_s = 0, FIRST_BUSY_S, FIRST_PROBE_S
+
+    def failed(self, fault: RemoteError, now_s: float) -> None:
+        """Record a failed request. Servers without capacity get time, and do not count as down."""
+        if fault.kind == "busy":
+            self._busy_until_s = now_s + max(self._busy_s, fault.retry_s)
+            self._busy_s = min(2 * self._busy_s, LAST_BUSY_S)
+            return
+        self._num_failures += 1
+        self.is_down = self.is_down or fault.is_lasting or self._num_failures >= MAX_FAILURES
+
+    def go_down(self) -> float:
+        """Record that the servers are down; return the seconds until the next probe."""
+        self.is_down = True
+        pause_s, self._probe_s = self._probe_s, min(2 * self._probe_s, LAST_PROBE_S)
+        return pause_s
+
+    def come_back(self) -> None:
+        """Record a successful probe. The next answers decide how long the servers stay in use."""
+        self.is_down, self._num_failures, self._busy_until_s = False, 0, 0.0
 
 
 class RemoteFirst:
     """The servers in `settings` and the local engine for the same settings; `user` receives both states."""
 
-    def __init__(
-        self, engines: EnginePool, settings: Settings, user: EngineUser, on_tokens: OnTokens
-    ) -> None:
-        self._engines, self._user, self._on_tokens = engines, user, on_tokens
+    def __init__(self, engines: EnginePool, settings: Settings, user: EngineUser) -> None:
+        self._engines, self._user = engines, user
         self._local_settings = settings.model_copy(update={"remote": RemoteSettings()})
         self._loop = asyncio.get_running_loop()
         self._availability = Availability()
@@ -56,9 +93,11 @@ class RemoteFirst:
         self._local: SharedEngine | None = None
         self._has_closed = False
         self._probing: Literal["", "asked", "loading"] = ""
-        self._remote_user = replace(user, on_status=lambda status: self._call(self._on_remote, status))
+        self._remote_user = replace(
+            user, on_status=partial(self._call, self._on_remote), on_tokens=self._set_tokens
+        )
         self._local_user = replace(user, on_status=lambda _status: self._call(self._tell))
-        self._remote = engines.use(settings, self._remote_user, self._set_tokens)
+        self._remote = engines.use(settings, self._remote_user)
 
     @property
     def status(self) -> EngineStatus:
@@ -180,7 +219,7 @@ class RemoteFirst:
         self._fault = self._probing = ""
         self._user.on_notice(Notice("Suggestions come from your team's servers again."))
         if self._tokens is not None:
-            self._on_tokens(self._tokens)
+            self._user.on_tokens(self._tokens)
         self._keep_local()
 
     def _keep_local(self) -> None:
@@ -195,7 +234,7 @@ class RemoteFirst:
         """Return the local engine; load it if necessary."""
         self._keep_local()
         if self._local is None:
-            self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
+            self._local = self._engines.use(self._local_settings, self._local_user)
         return self._local
 
     def _let_local_go(self) -> None:
@@ -206,7 +245,7 @@ class RemoteFirst:
     def _set_tokens(self, tokens: TokenSource) -> None:
         """Store the servers' tokenizer. Called on any thread."""
         self._tokens = tokens
-        self._on_tokens(tokens)
+        self._user.on_tokens(tokens)
 
     def _tell(self) -> None:
         if not self._has_closed:

@@ -22,7 +22,6 @@ from lsp_server.engine.engine_types import (
     EngineStatus,
     EngineUser,
     NoEngineError,
-    OnTokens,
     PrefetchJob,
     empty,
 )
@@ -64,20 +63,13 @@ class _Pending(Generic[J]):
 class Scheduler:
     """Passes an engine one request at a time, the newest. Used on the event loop only.
 
-    `window` receives all events of the engine on the loop; its `on_failure` also gets each error that the
-    user can fix. `on_tokens` receives the engine's tokenizer, on any thread.
+    `window` receives all events of the engine on the loop, but the tokenizer on any thread; its `on_failure`
+    also gets each error that the user can fix.
     """
 
-    def __init__(
-        self,
-        measurements: Measurements,
-        engines: EnginePool,
-        window: EngineUser,
-        on_tokens: OnTokens,
-    ) -> None:
+    def __init__(self, measurements: Measurements, engines: EnginePool, window: EngineUser) -> None:
         self._measurements = measurements
         self._engines = engines
-        self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
         self._completion: _Pending[CompletionJob] | None = None
         self._edit: _Pending[EditJob] | None = None
@@ -89,6 +81,7 @@ class Scheduler:
             on_failure=partial(self._call, window.on_failure),
             on_notice=partial(self._call, window.on_notice),
             on_grown=partial(self._call, window.on_grown),
+            on_tokens=window.on_tokens,
         )
 
     @property
@@ -212,8 +205,8 @@ class Scheduler:
 
     def _engine_of(self, settings: Settings) -> SharedEngine | RemoteFirst:
         if settings.remote.url:
-            return RemoteFirst(self._engines, settings, self._user, self._on_tokens)
-        return self._engines.use(settings, self._user, self._on_tokens)
+            return RemoteFirst(self._engines, settings, self._user)
+        return self._engines.use(settings, self._user)
 
     def _leave(self, *, is_local_next: bool = False) -> None:
         """Stop using the present engine; the pool does so itself if it provides the next one."""

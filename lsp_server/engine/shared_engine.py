@@ -20,14 +20,13 @@ from lsp_server.engine.engine_types import (
     EngineUser,
     Job,
     Load,
-    OnTokens,
     PrefetchJob,
 )
+from lsp_server.engine.slots import EngineSlots
 from lsp_server.engine.thread import EngineThread
 from lsp_server.workspace.index_types import TokenSource
 
 EngineKey = tuple[object, ...]
-WithPlace = Callable[[EngineThread, Load], Load]
 
 MOVE_STEP_S = 0.02
 # If the user types without a pause, the larger model takes over after this number of steps.
@@ -41,21 +40,20 @@ class SharedEngine:
         self,
         key: EngineKey,
         auto_target: AutoTarget | None,
-        with_place: WithPlace,
+        slots: EngineSlots,
         *,
         is_remote: bool = False,
     ) -> None:
         self.key = key
         self.is_remote = is_remote
-        self.thread = EngineThread()
+        self.thread = slots.new_thread()
         self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.left: list[EngineThread] = []  # threads of earlier models, which are ending
         self._auto_target = auto_target
-        self._with_place = with_place
+        self._slots = slots
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._users: dict[EngineUser, OnTokens] = {}
+        self._users: dict[EngineUser, None] = {}
         self._tokens: TokenSource | None = None
         self._watcher = EngineUser(on_status=lambda _status: self._call(self._look))
         self._next: _Successor | None = None
@@ -98,7 +96,8 @@ class SharedEngine:
     def reload(self) -> None:
         """Drop the present engine and load it again, on the same thread."""
         if self._load is not None:
-            self.thread.load(self._with_place(self.thread, self._load))
+            in_slot = self._load if self.is_remote else self._slots.in_slot(self.thread, self._load)
+            self.thread.load(in_slot)
 
     def stop(self) -> None:
         """Drop the engine, and the larger model that was being prepared."""
@@ -110,15 +109,15 @@ class SharedEngine:
         """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
         with self._lock:
             self._tokens = tokens
-            for on_tokens in self._users.values():
-                on_tokens(tokens)
+            for user in self._users:
+                user.on_tokens(tokens)
 
-    def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
+    def join_in(self, user: EngineUser) -> None:
         """Add a user. It receives the state at once, and the tokenizer if it is loaded."""
         with self._lock:
-            self._users[user] = on_tokens
+            self._users[user] = None
             if self._tokens is not None:
-                on_tokens(self._tokens)
+                user.on_tokens(self._tokens)
         self.thread.join_in(user)
 
     def leave(self, user: EngineUser) -> None:
@@ -147,9 +146,10 @@ class SharedEngine:
         self._tell()
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
-            self._next = _Successor(target, self._call, self._look_at_next)
-            in_place = partial(self._with_place, self._next.thread)
-            load = self._auto_target.load_next(target, self._next.set_tokens, in_place)
+            thread = self._slots.new_thread()
+            self._next = _Successor(target, thread, self._call, self._look_at_next)
+            in_slot = partial(self._slots.in_slot, thread)
+            load = self._auto_target.load_next(target, self._next.set_tokens, in_slot)
             self._next.start(load)
 
     def _look_at_next(self) -> None:
@@ -182,7 +182,6 @@ class SharedEngine:
             old.leave(user)
         old.leave(self._watcher)
         old.stop()
-        self.left = [thread for thread in self.left if not thread.join(0)] + [old]
         self.thread = successor.thread
         if successor.tokens is not None:
             self.set_tokens(successor.tokens)
@@ -191,7 +190,6 @@ class SharedEngine:
     def _give_up_next(self) -> None:
         if self._next is not None:
             self._next.thread.stop()
-            self.left = [thread for thread in self.left if not thread.join(0)] + [self._next.thread]
             self._next = None
 
     def _tell(self) -> None:
@@ -212,10 +210,13 @@ class _Successor:
     """A larger model that is being prepared, on its own thread."""
 
     def __init__(
-        self, target: str, call: Callable[[Callable[[], None]], None], look: Callable[[], None]
+        self,
+        target: str,
+        thread: EngineThread,
+        call: Callable[[Callable[[], None]], None],
+        look: Callable[[], None],
     ) -> None:
-        self.target = target
-        self.thread = EngineThread()
+        self.target, self.thread = target, thread
         self.tokens: TokenSource | None = None
         self.is_waiting = False  # until it may take over
         self._watcher = EngineUser(on_status=lambda _status: call(look))

@@ -62,7 +62,7 @@ class EngineThread:
         self._interrupt = Cancellation()
         self._may_idle = False
         self._idle_from_s = 0.0
-        self._stopping = False
+        self.is_stopping = False
         self.status = EngineStatus()
         self._thread = SupervisedThread("engine", self._run, self._on_crash)
 
@@ -109,7 +109,7 @@ class EngineThread:
             self._load, self.status = load, EngineStatus()
             self._interrupt.cancel()
             self._changed.notify()
-            if not self._stopping:
+            if not self.is_stopping:
                 self._thread.start()  # again, if it ended after too many crashes
 
     def submit(self, job: Job) -> None:
@@ -133,7 +133,7 @@ class EngineThread:
     def stop(self) -> None:
         """Ask the thread to end and to release the engine; see `join`."""
         with self._changed:
-            self._stopping = True
+            self.is_stopping = True
             self._interrupt.cancel()
             self._changed.notify()
 
@@ -165,7 +165,7 @@ class EngineThread:
         """Wait for the next thing to do and return it; None at the end."""
         with self._changed:
             while True:
-                if self._stopping:
+                if self.is_stopping:
                     return None
                 if (load := self._load) is not None:
                     self._load = None
@@ -207,7 +207,7 @@ class EngineThread:
         self._publish(EngineStatus())
 
         def is_outdated() -> bool:
-            return self._stopping or self._load is not None
+            return self.is_stopping or self._load is not None
 
         def report(message: str, done: int, total: int) -> None:
             if not is_outdated():

@@ -21,8 +21,9 @@ from completion_engine.request import (
     Progress,
 )
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.pool import MAX_ENGINES, EnginePool
+from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
+from lsp_server.engine.slots import MAX_ENGINES
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.index_types import TokenSource
@@ -148,11 +149,10 @@ class Bench:
     def window(self) -> Window:
         notices: list[Notice] = []
         tokens: list[str] = []
-        user = EngineUser(on_notice=notices.append)
-        scheduler = Scheduler(
-            Measurements(), self.pool, user, lambda source: tokens.append(source.fingerprint)
+        user = EngineUser(
+            on_notice=notices.append, on_tokens=lambda source: tokens.append(source.fingerprint)
         )
-        return Window(scheduler, notices, tokens)
+        return Window(Scheduler(Measurements(), self.pool, user), notices, tokens)
 
     @property
     def target(self) -> object:

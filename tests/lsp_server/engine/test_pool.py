@@ -22,8 +22,9 @@ from completion_engine.request import (
 )
 from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
+from lsp_server.engine.pool import EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
+from lsp_server.engine.slots import MAX_ENGINES
 from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.index_types import TokenSource
@@ -122,8 +123,8 @@ class Host:
         failures: list[BaseException] = []
         notices: list[Notice] = []
         tokens: list[TokenSource] = []
-        user = EngineUser(statuses.append, failures.append, notices.append)
-        scheduler = Scheduler(Measurements(), self.pool, user, tokens.append)
+        user = EngineUser(statuses.append, failures.append, notices.append, on_tokens=tokens.append)
+        scheduler = Scheduler(Measurements(), self.pool, user)
         return Window(scheduler, statuses, failures, notices, tokens)
 
 

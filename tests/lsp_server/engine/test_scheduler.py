@@ -118,7 +118,7 @@ async def workplace() -> AsyncIterator[Workplace]:
 
     measurements, engines = Measurements(), EnginePool(load_for)
     window = EngineUser(statuses.append, failures.append)
-    scheduler = Scheduler(measurements, engines, window, lambda _tokens: None)
+    scheduler = Scheduler(measurements, engines, window)
     yield Workplace(measurements, engines, scheduler, loads, statuses, failures)
     scheduler.close()
     assert await asyncio.to_thread(engines.stop, 60.0)
