@@ -15,8 +15,8 @@ from completion_engine.config import EngineConfig
 from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.decoding.alternatives import Alternatives
 from completion_engine.decoding.background import Answer, BackgroundWork
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import Limits, TextRules, rules_at, run, suppression
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import Limits, TextRules, rules_at, suppression
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks

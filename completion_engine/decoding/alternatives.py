@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import Finish, Limits, run
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import Finish, Limits
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.reuse import PastCompletion, Slot

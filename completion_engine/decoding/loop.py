@@ -9,7 +9,7 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
+from completion_engine.decoding.completion import Writing
 from completion_engine.decoding.planner import DraftPlanner, PassRows
 from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
 from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
@@ -49,7 +49,7 @@ class DecodingSetup:
         return (*picking, self.bias.source if self.bias else None)
 
 
-class Decoding:
+class Decoding(Writing):
     """The tokens of one completion.
 
     The path is the prompt and the written tokens. The cache holds a prefix of the path, never its last token,
@@ -64,30 +64,25 @@ class Decoding:
     def __init__(
         self, setup: DecodingSetup, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
     ) -> None:
-        self.written, self.stats = written, stats
-        self.sources: list[DraftToken | None] = []
-        self.probabilities: list[TokenProbability] = []
+        super().__init__(prompt, written, stats)
         self._setup, self._target, self._sampler = setup, setup.target, setup.sampler
         self._cache = slot.cache
         self._planner: DraftPlanner | None = None  # from the first pass on
         self._chunks = self._target.chunks
         self._max_branches = self._target.max_branches if setup.drafts_trees else 1
-        self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
-        self._ending = Ending(written)
         # The slot's past completion is read here, before this one replaces it below.
         reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
         self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
-        self._path = list(prompt.tokens)
-        self._reuse([*self._path, *reused.tokens])
+        self._reuse([*self.path, *reused.tokens])
         self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         # The lists are shared: the past completion grows with this one.
         slot.past = PastCompletion(
-            self._path,
+            self.path,
             self._num_prompt,
             prompt.healed,
             setup.setting,
@@ -97,19 +92,9 @@ class Decoding:
         )
 
     @property
-    def tokens(self) -> list[int]:
-        """The tokens written so far; the last pass may have accepted some after the completion's end."""
-        return self._path[self._num_prompt :]
-
-    @property
-    def num_checked(self) -> int:
-        """Number of leading tokens that `finish` has looked at; drafts do not change it."""
-        return self._ending.num_checked
-
-    @property
     def num_pending(self) -> int:
         """Number of tokens of the path that are not cached."""
-        return len(self._path) - self._cache.num_cached
+        return len(self.path) - self._cache.num_cached
 
     @property
     def next_ms(self) -> float:
@@ -142,14 +127,6 @@ class Decoding:
             self._accept(rows, done, probabilities)
         self._rewind()
 
-    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
-        """Return the end of the completion; None to go on. See `Ending`."""
-        return self._ending.finish(self.tokens, self.probabilities, rules, limits)
-
-    def num_shown(self, rules: TextRules, limits: Limits) -> int:
-        """Return the number of characters to show of the text so far. See `Ending`."""
-        return self._ending.num_shown(rules, limits)
-
     def end(self) -> None:
         """Let the drafters store the completion."""
         if self._planner is not None:
@@ -166,7 +143,7 @@ class Decoding:
 
     def _uncached(self) -> list[int]:
         """Return the tokens of the path that are not cached: always at least the last one."""
-        return self._path[self._cache.num_cached :]
+        return self.path[self._cache.num_cached :]
 
     def _reuse(self, path: Sequence[int]) -> None:
         """Rewind the cache to its longest common prefix with `path`, as far as chunks allow."""
@@ -207,7 +184,7 @@ class Decoding:
         if self._planner is None:
             drafters = self._setup.drafters if self._target.verifies_drafts else ()
             # The planner shares the list of the path, and sees it grow.
-            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self._path)
+            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self.path)
             self._planner.begin(self._num_prompt, self._cache, self._setup.scope)
         return self._planner
 
@@ -231,7 +208,7 @@ class Decoding:
         begin = time.perf_counter()
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
-        picks = self._picker.pick(OpenRows(self._path, tokens, parents, self.written.healing()), logits)
+        picks = self._picker.pick(OpenRows(self.path, tokens, parents, self.written.healing()), logits)
         pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
@@ -253,7 +230,7 @@ class Decoding:
 
     def _rewind(self) -> None:
         """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
-        self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
+        self._cache.rewind(min(self._cache.num_cached, len(self.path) - 1))
 
     def _picks_argmax(self) -> bool:
         """Return whether each pick is the argmax of the logits: greedy, without healing and bias."""
@@ -262,7 +239,7 @@ class Decoding:
     def _step_on_device(self, device: DeviceSteps) -> None:
         """Run one step on the device. `device` gets drafts of the cheap drafters for later steps."""
         planner, allowed = self._drafting(), self.written.allows
-        done = device.step(self._path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats)
+        done = device.step(self.path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats)
         self._append(done.written, done.accepted, done.probabilities)
 
     def _append(
@@ -274,9 +251,9 @@ class Decoding:
         """Append what a pass wrote: the tokens of `accepted` and the target's own token after them."""
         for guess in accepted:
             self.stats.accept(guess.source)
-        num_before = len(self._path)
+        num_before = len(self.path)
         self._extend(written, [*accepted, None], [*probabilities, *(NOT_SCORED for _ in written)])
-        self.stats.num_written += len(self._path) - num_before
+        self.stats.num_written += len(self.path) - num_before
 
     def _extend(
         self,
@@ -286,9 +263,9 @@ class Decoding:
     ) -> None:
         """Append tokens up to the first end token. Surplus `probabilities` are ignored."""
         for token, source, probability in zip(tokens, sources, probabilities, strict=False):
-            if self.tokens and self.written.is_end(self._path[-1]):
+            if self.tokens and self.written.is_end(self.path[-1]):
                 return
-            self._path.append(token)
+            self.path.append(token)
             self.sources.append(source)
             self.probabilities.append(probability)
             self.written.add(token)

@@ -14,8 +14,8 @@ from typing import Any
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.surroundings import forget_texts
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
