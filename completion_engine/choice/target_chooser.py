@@ -49,7 +49,7 @@ class TargetChooser:
         stored = [model for model in self._store.list() if model.spec.may_be_chosen]
         stored.sort(key=lambda model: model.spec.num_bytes)
         best = plan_here(config.device, config.dtype).backends[0]
-        device, precision = best.device, best.precision
+        device, precision, ids = best.device, best.precision, [model.spec.id for model in stored]
         machine = Machine(
             num_free_bytes(device),
             _num_free_disk_bytes(self._store.root),
@@ -57,11 +57,11 @@ class TargetChooser:
             CAPACITY[device.type],
             ready=frozenset(model.spec.id for model in stored if model.is_ready),
             fetched=frozenset(model.spec.id for model in stored if model.has_file),
-            with_drafter=_with_drafter(config, [model.spec.id for model in stored]),
+            with_drafter=frozenset(filter(trained_folder, ids if "neural" in config.drafters else ())),
             running=running,
         )
         catalogue = [model.spec for model in stored]
-        out = self._attempts.refused([spec.id for spec in catalogue]) | dict(refused or {})
+        out = self._attempts.refused(ids) | dict(refused or {})
         if config.draft_model:
             out |= {
                 spec.id: "the setting draftModel works only with a target other than auto"
@@ -135,11 +135,6 @@ def _weight_bits(precision: Precision, device: torch.device) -> int:
     if precision.kind == "int8" and device.type == "cpu":
         return 0
     return 32 if precision.dtype == torch.float32 else BITS[precision.kind]
-
-
-def _with_drafter(config: EngineConfig, ids: list[str]) -> frozenset[str]:
-    wanted = ids if "neural" in config.drafters else []
-    return frozenset(id_ for id_ in wanted if trained_folder(id_))
 
 
 def _setting(device: str, dtype: str) -> str:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
 _ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}
 _READ_FROM = {"prompt": "this file", "recent": "recent suggestions"}
 _IN_CONTEXT = "other files"  # drafts from the repository snippets in front of the prompt
-
-
 _PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
 
@@ -113,17 +111,13 @@ def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancel
                 num_chars = writing.num_shown(rules, limits)
                 if num_chars or is_turn_over or (has_begun and soon > limits.patience_at):
                     return Finish("deadline", num_chars)
-            writing.step(_step_ms(limits, now, soon))
+            within_ms = (limits.deadline_at - now) * 1e3 / _PASS_MARGIN
+            if is_late:
+                within_ms = float("inf") if soon <= limits.patience_at else 0.0
+            writing.step(within_ms)
             has_begun = True
     finally:
         writing.end()
-
-
-def _step_ms(limits: Limits, now: float, soon: float) -> float:
-    """Return the longest next step in milliseconds, where the shortest would end at `soon`."""
-    if soon <= limits.deadline_at:
-        return (limits.deadline_at - now) * 1e3 / _PASS_MARGIN
-    return float("inf") if soon <= limits.patience_at else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,12 +119,17 @@ class Decoding(Writing):
         if num_rows := self._num_prefilled(within_ms):
             self._prefill(uncached[:num_rows])
             return
-        if self._device and self._picks_argmax() and self._device.can_step(len(uncached)):
-            self._step_on_device(self._device)
+        # Each pick is the argmax of the logits: greedy, without healing and bias.
+        picks_argmax = not (self._sampler.temperature or self.written.healing().bytes or self.bias)
+        if self._device and picks_argmax and self._device.can_step(len(uncached)):
+            planner, allowed = self._drafting(), self.written.allows
+            done = self._device.step(
+                self.path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats
+            )
+            self._append(done.written, done.accepted, done.probabilities)
         else:
             rows = self._draft(uncached, within_ms)
-            done, probabilities = self._verify(rows)
-            self._accept(rows, done, probabilities)
+            self._accept(rows, *self._verify(rows))
         self._rewind()
 
     def end(self) -> None:
@@ -173,12 +178,6 @@ class Decoding(Writing):
             self._cache.keep(chunk)
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
-    def _wait_for_prefill(self) -> None:
-        """Wait for prefill passes that a GPU may still be running."""
-        begin = time.perf_counter()
-        self._target.wait()
-        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
-
     def _drafting(self) -> DraftPlanner:
         """Return the planner. A completion that is reused as a whole never begins the drafters."""
         if self._planner is None:
@@ -204,8 +203,10 @@ class Decoding(Writing):
 
         Return the pass, and the probabilities of the picks after the accepted rows.
         """
-        self._wait_for_prefill()
+        waiting = time.perf_counter()
+        self._target.wait()  # for prefill passes that a GPU may still be running
         begin = time.perf_counter()
+        self.stats.ms["prefill"] += (begin - waiting) * 1e3
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
         picks = self._picker.pick(OpenRows(self.path, tokens, parents, self.written.healing()), logits)
@@ -231,16 +232,6 @@ class Decoding(Writing):
     def _rewind(self) -> None:
         """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
         self._cache.rewind(min(self._cache.num_cached, len(self.path) - 1))
-
-    def _picks_argmax(self) -> bool:
-        """Return whether each pick is the argmax of the logits: greedy, without healing and bias."""
-        return not (self._sampler.temperature or self.written.healing().bytes or self.bias)
-
-    def _step_on_device(self, device: DeviceSteps) -> None:
-        """Run one step on the device. `device` gets drafts of the cheap drafters for later steps."""
-        planner, allowed = self._drafting(), self.written.allows
-        done = device.step(self.path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats)
-        self._append(done.written, done.accepted, done.probabilities)
 
     def _append(
         self,

@@ -153,7 +153,7 @@ class RequestPreparation:
                 drafter.forget(document)
 
     def _setup(self, request: CompletionRequest) -> DecodingSetup:
-        num_tokens = self._tokenizer.num_tokens
+        num_tokens, document = self._tokenizer.num_tokens, request.document
         return DecodingSetup(
             self._target,
             Sampler(num_tokens, request.temperature, request.seed),
@@ -163,7 +163,9 @@ class RequestPreparation:
             self._device_decoder,
             bias_for(request, num_tokens, is_usual=self._is_bias_usual),
             scores=request.filters_by_confidence,
-            scope=_draft_scope(request),
+            scope=DraftScope(
+                request.recent_scope or document, document, request.index, request.indexed_as or document
+            ),
         )
 
 
@@ -177,14 +179,6 @@ def bias_for(request: CompletionRequest, num_tokens: int, *, is_usual: bool) -> 
         return None
     view = request.index.view(exclude=request.indexed_as or request.document)
     return RepositoryBias(view, num_tokens) if view.parts else None
-
-
-def _draft_scope(request: CompletionRequest) -> DraftScope:
-    """Return the sources of drafts; a document without a `recent_scope` is a scope of its own."""
-    document = request.document
-    return DraftScope(
-        request.recent_scope or document, document, request.index, request.indexed_as or document
-    )
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:

@@ -236,10 +236,10 @@ class PromptChooser:
         present = self._contexts.get(request.document, wanted[-1])
         first = present if present in wanted else wanted[0]
         prompts = {first: prompt_after(first)}
-        stays = not (request.is_explicit or request.is_repeated) and self._is_typed_along(
-            prompts[first].prompt
-        )
-        if len(wanted) == 1 or stays:
+        # A past completion that follows the prompt is being typed, so that no pass is needed.
+        known = self._cached.written_after(prompts[first].prompt.tokens)
+        is_typed = bool(known) and self._form.spell(known).startswith(prompts[first].prompt.healed)
+        if len(wanted) == 1 or (is_typed and not (request.is_explicit or request.is_repeated)):
             return first, prompts[first]
         work: list[int] = []
         for context in wanted:
@@ -253,11 +253,6 @@ class PromptChooser:
 
     def _num_missing(self, prompt: Prompt) -> int:
         return self._cached.num_missing(prompt.tokens)
-
-    def _is_typed_along(self, prompt: Prompt) -> bool:
-        """Return whether a past completion follows the prompt, so that no pass is needed."""
-        known = self._cached.written_after(prompt.tokens)
-        return bool(known) and self._form.spell(known).startswith(prompt.healed)
 
     def _commit(self, document: str, context: ContextTokens) -> None:
         self._contexts.pop(document, None)

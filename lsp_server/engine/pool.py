@@ -95,7 +95,8 @@ class EnginePool:
             key = (*key, user)  # separate per window, because a round trip to servers blocks the thread
         entry = self._entries.get(key)
         if is_change or entry is None:
-            self._drop_unused(but=entry)
+            for unused in [it for it in self._entries.values() if not it.num_users and it is not entry]:
+                self._drop(unused)
         if entry is None:
             entry = self._open(key, settings)
         elif entry.thread.status.state == "error":
@@ -147,11 +148,6 @@ class EnginePool:
         entry.start(load_for(entry.set_tokens))
         self._entries[key] = entry  # only now, because starting a thread may have failed
         return entry
-
-    def _drop_unused(self, but: SharedEngine | None) -> None:
-        for entry in tuple(self._entries.values()):
-            if not entry.num_users and entry is not but:
-                self._drop(entry)
 
     def _drop(self, entry: SharedEngine) -> None:
         if entry.timer is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import CompletionJob, EditJob, EngineUser, Job, PrefetchJob
+from lsp_server.engine.engine_types import CloseJob, CompletionJob, EditJob, EngineUser, Job, PrefetchJob
 
 
 class RequestQueue:
@@ -52,8 +52,13 @@ class RequestQueue:
                     self.next_prefetch = job
             case EditJob():
                 self._edits[job.user] = job
-            case _:
-                self._close(job.document)
+            case CloseJob(document):
+                for known in self._known.values():
+                    if document in known:
+                        known.discard(document)
+                        self._closed[document] = None
+                if self.next_prefetch is not None and self.next_prefetch.request.document == document:
+                    self.next_prefetch = None
 
     def submit_again(self, job: CompletionJob) -> None:
         """Queue a request for a turn after the other users, unless its user has a newer one or has gone."""
@@ -108,15 +113,6 @@ class RequestQueue:
         """Remove and return the predicted request."""
         prefetch, self.next_prefetch = self.next_prefetch, None
         return prefetch
-
-    def _close(self, document: str) -> None:
-        """Drop everything for a closed document, and record that it is closed."""
-        for known in self._known.values():
-            if document in known:
-                known.discard(document)
-                self._closed[document] = None
-        if self.next_prefetch is not None and self.next_prefetch.request.document == document:
-            self.next_prefetch = None
 
     def _next_turn(self) -> int:
         self._num_turns += 1

@@ -106,7 +106,10 @@ class Scheduler:
             self.supersede_edit()
             self._leave(is_local_next=not settings.remote.url)
             self._engine, self._key = None, ()
-            self._engine = self._engine_of(settings)
+            if settings.remote.url:
+                self._engine = RemoteFirst(self._engines, settings, self._user)
+            else:
+                self._engine = self._engines.use(settings, self._user)
             self._key = key
 
     def take_turn(self) -> int:
@@ -202,11 +205,6 @@ class Scheduler:
         self.supersede_edit()
         self._leave()
         self._engine = None
-
-    def _engine_of(self, settings: Settings) -> SharedEngine | RemoteFirst:
-        if settings.remote.url:
-            return RemoteFirst(self._engines, settings, self._user)
-        return self._engines.use(settings, self._user)
 
     def _leave(self, *, is_local_next: bool = False) -> None:
         """Stop using the present engine; the pool does so itself if it provides the next one."""

@@ -124,8 +124,9 @@ class SharedEngine:
         """Remove a user."""
         with self._lock:
             del self._users[user]
-        for thread in self._threads:
-            thread.leave(user)
+        self.thread.leave(user)
+        if self._next is not None:
+            self._next.thread.leave(user)
 
     def submit(self, job: Job) -> None:
         """See `EngineThread`; a larger model that is about to take over prepares for the same cursors."""
@@ -134,10 +135,6 @@ class SharedEngine:
             self._next.thread.submit(PrefetchJob(job.request, job.user))
         elif self._next is not None and isinstance(job, CloseJob):
             self._next.thread.submit(job)
-
-    @property
-    def _threads(self) -> list[EngineThread]:
-        return [self.thread, *([self._next.thread] if self._next else [])]
 
     def _look(self) -> None:
         """Handle a new state: report it, and begin with a larger model if there is one."""
