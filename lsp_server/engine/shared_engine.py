@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from lsp_server.engine.auto_target import AutoTarget
@@ -143,11 +144,12 @@ class SharedEngine:
         self._tell()
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
-            thread = self._slots.new_thread()
-            self._next = _Successor(target, thread, self._call, self._look_at_next)
-            in_slot = partial(self._slots.in_slot, thread)
-            load = self._auto_target.load_next(target, self._next.set_tokens, in_slot)
-            self._next.start(load)
+            watcher = EngineUser(on_status=lambda _status: self._call(self._look_at_next))
+            self._next = successor = _Successor(target, self._slots.new_thread(), watcher)
+            in_slot = partial(self._slots.in_slot, successor.thread)
+            successor.thread.start()
+            successor.thread.join_in(watcher)
+            successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
 
     def _look_at_next(self) -> None:
         """Handle a new state of the larger model."""
@@ -182,7 +184,8 @@ class SharedEngine:
         self.thread = successor.thread
         if successor.tokens is not None:
             self.set_tokens(successor.tokens)
-        successor.hand_over(self._watcher)
+        successor.thread.join_in(self._watcher)
+        successor.thread.leave(successor.watcher)
 
     def _give_up_next(self) -> None:
         if self._next is not None:
@@ -203,20 +206,15 @@ class SharedEngine:
             self._loop.call_soon_threadsafe(function)
 
 
+@dataclass(slots=True)
 class _Successor:
-    """A larger model that is being prepared, on its own thread."""
+    """A larger model that is being prepared, on its own thread, until it may take over."""
 
-    def __init__(
-        self,
-        target: str,
-        thread: EngineThread,
-        call: Callable[[Callable[[], None]], None],
-        look: Callable[[], None],
-    ) -> None:
-        self.target, self.thread = target, thread
-        self.tokens: TokenSource | None = None
-        self.is_waiting = False  # until it may take over
-        self._watcher = EngineUser(on_status=lambda _status: call(look))
+    target: str
+    thread: EngineThread
+    watcher: EngineUser
+    tokens: TokenSource | None = None  # users receive its tokenizer when it takes over
+    is_waiting: bool = False
 
     @property
     def step(self) -> str:
@@ -227,16 +225,6 @@ class _Successor:
         share = f", {status.done / status.total:.0%}" if status.total else ""
         return f"{status.message}{share}"
 
-    def start(self, load: Load) -> None:
-        self.thread.start()
-        self.thread.join_in(self._watcher)
-        self.thread.load(load)
-
     def set_tokens(self, tokens: TokenSource) -> None:
-        """Store the loaded tokenizer; users receive it when this model takes over. Called on its thread."""
+        """Store the loaded tokenizer. Called on its thread."""
         self.tokens = tokens
-
-    def hand_over(self, watcher: EngineUser) -> None:
-        """After it has taken over, report its states to `watcher`."""
-        self.thread.join_in(watcher)
-        self.thread.leave(self._watcher)

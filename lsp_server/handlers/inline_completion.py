@@ -50,11 +50,7 @@ async def inline_completion(
     selected = None
     if (info := params.context.selected_completion_info) is not None:
         selected = Selected(line_column_of(info.range.start), line_column_of(info.range.end), info.text)
-    try:
-        offers = await suggest(server, uri, place, asked, selected)
-    except SupersededError:
-        # A newer request replaced this one, which ends as if the client had cancelled it.
-        raise asyncio.CancelledError from None
+    offers = await suggest(server, uri, place, asked, selected)
     return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
@@ -66,11 +62,7 @@ async def completion(server: SlipstreamServer, params: types.CompletionParams) -
     asked: TriggerKind = "by typing"
     if kind == types.CompletionTriggerKind.Invoked:
         asked = "maybe" if server.session.is_behind_word(uri, place) else "to choose"
-    try:
-        offers = await suggest(server, uri, place, asked)
-    except SupersededError:
-        raise asyncio.CancelledError from None
-    return lsp_conversion.completions(offers, server.session.encoding)
+    return lsp_conversion.completions(await suggest(server, uri, place, asked), server.session.encoding)
 
 
 async def suggest(
@@ -82,7 +74,7 @@ async def suggest(
 ) -> tuple[Offer, ...]:
     """Return the suggestions at a cursor, best first; they continue the `selected` item.
 
-    Raises SupersededError when a newer request came, CancelledError when the client cancelled.
+    Raises CancelledError when the client cancelled, or sent a newer request: no client waits for this one.
     """
     begin = time.perf_counter()
     session = server.session
@@ -140,7 +132,7 @@ def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings
 async def _complete(
     server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest, turn: int
 ) -> Completion:
-    """Return the engine's completion. Raises as `suggest`, after noting a superseded request."""
+    """Return the engine's completion. Raises as `suggest`, after remembering a superseded request."""
     try:
         return await server.scheduler.complete(request, turn)
     except SupersededError:
@@ -148,7 +140,7 @@ async def _complete(
         offers.remember(
             CompletionRecord(offers.next_id(), snapshot, empty("superseded"), outcome="superseded")
         )
-        raise
+        raise asyncio.CancelledError from None
 
 
 def _measure(
