@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from completion_engine.config import EngineConfig
 from completion_engine.cutting.surroundings import forget_texts
-from completion_engine.decoding.alternatives import Alternatives
+from completion_engine.decoding.alternatives import alternatives
 from completion_engine.decoding.background import Answer, BackgroundWork
 from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import Limits, TextRules, rules_at, suppression
@@ -143,12 +143,13 @@ class CompletionEngine:
             self.background.follow(prepared)
             raise
         if request.shadow and not finish.is_suppressed:
-            self.shadow.take(DraftedCompletion.of(request, prepared.prompt, decoding), request.shadow)
+            tokens, bias = tuple(decoding.tokens), decoding.bias
+            self.shadow.take(DraftedCompletion(request, prepared.prompt, tokens, bias))
         num_context, scores = prepared.prompt.num_context, prepared.setup.scores
         builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
         completion = builder.build(decoding, finish, begin_s)
         if request.num_candidates > 1 and not finish.is_suppressed:
-            others = Alternatives(prepared, builder, decoding, finish, limits)
+            others = alternatives(prepared, builder, decoding, finish, limits)
             completion = completion.with_alternatives(others, request.num_candidates)
         self.background.follow(Answer(prepared, completion, finish, rules, limits))
         return completion
