@@ -83,7 +83,7 @@ class TargetChooser:
         return self._attempts.of(target)
 
     def record(self, engine: Mapping[str, Any]) -> None:
-        """An engine was loaded and says this of itself; only models of the catalogue are remembered."""
+        """Store the pass times of a loaded engine, by its description; only for models of the catalogue."""
         if any(engine["target"] == model.spec.id for model in self._store.list()):
             device = torch.device(engine["device"]).type
             passes = {int(rows): ms for rows, ms in engine["pass_ms"].items()}

@@ -92,11 +92,11 @@ class RemoteFirst:
         self._release: asyncio.TimerHandle | None = None
         self._local: SharedEngine | None = None
         self._has_closed = False
-        self._probing: Literal["", "asked", "loading"] = ""
+        self._probing: Literal["", "requested", "loading"] = ""
         self._remote_user = replace(
             user, on_status=partial(self._call, self._on_remote), on_tokens=self._set_tokens
         )
-        self._local_user = replace(user, on_status=lambda _status: self._call(self._tell))
+        self._local_user = replace(user, on_status=lambda _status: self._call(self._publish))
         self._remote = engines.use(settings, self._remote_user)
 
     @property
@@ -106,8 +106,8 @@ class RemoteFirst:
             return _with_what_leaves(self._remote.status)
         local = self._local.status if self._local else EngineStatus()
         message = local.message or f"{self._fault} Suggestions come from this machine."
-        said = {"answers": False, "fault": self._fault}
-        return replace(local, message=message).with_details(remote=said)
+        servers = {"answers": False, "fault": self._fault}
+        return replace(local, message=message).with_details(remote=servers)
 
     @property
     def refusal(self) -> str:
@@ -139,7 +139,7 @@ class RemoteFirst:
 
     def _complete(self, job: CompletionJob) -> None:
         if self._availability.is_down or not job.request.may_leave:
-            self._ask_local(job)
+            self._complete_locally(job)
         elif refusal := self._remote.refusal:
             job.resolve(empty(refusal))
         elif not self._availability.may_ask(self._loop.time()):
@@ -158,9 +158,9 @@ class RemoteFirst:
             if timer is not None:
                 timer.cancel()
         self._engines.release(self._remote_user)
-        self._let_local_go()
+        self._release_local()
 
-    def _ask_local(self, job: CompletionJob) -> None:
+    def _complete_locally(self, job: CompletionJob) -> None:
         local = self._with_local()
         if refusal := local.refusal:
             job.resolve(empty(refusal))
@@ -177,7 +177,7 @@ class RemoteFirst:
             if self._availability.is_down and not was_down:
                 self._go_down(str(answer))
             if self._availability.is_down and not job.request.cancellation.is_cancelled:
-                self._ask_local(job)
+                self._complete_locally(job)
             else:
                 job.resolve(empty("servers-busy" if answer.kind == "busy" else "servers-failed"))
             return
@@ -195,7 +195,7 @@ class RemoteFirst:
             self._go_down(f"{status.message} {status.advice}".strip())
         elif self._probing == "loading":  # else it only has nothing to do
             self._come_back()
-        self._tell()
+        self._publish()
 
     def _go_down(self, fault: str) -> None:
         """Let the local engine answer from now on, and probe the servers."""
@@ -206,12 +206,12 @@ class RemoteFirst:
         self._with_local()
         if self._probe is not None:
             self._probe.cancel()
-        self._probe = self._loop.call_later(self._availability.go_down(), self._look_again)
-        self._tell()
+        self._probe = self._loop.call_later(self._availability.go_down(), self._probe_servers)
+        self._publish()
 
-    def _look_again(self) -> None:
+    def _probe_servers(self) -> None:
         """Probe the servers by loading their engine again."""
-        self._probe, self._probing = None, "asked"
+        self._probe, self._probing = None, "requested"
         self._remote.reload()
 
     def _come_back(self) -> None:
@@ -228,7 +228,7 @@ class RemoteFirst:
             self._release.cancel()
             self._release = None
         if not self._availability.is_down:
-            self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
+            self._release = self._loop.call_later(KEEP_LOCAL_S, self._release_local)
 
     def _with_local(self) -> SharedEngine:
         """Return the local engine; load it if necessary."""
@@ -237,7 +237,7 @@ class RemoteFirst:
             self._local = self._engines.use(self._local_settings, self._local_user)
         return self._local
 
-    def _let_local_go(self) -> None:
+    def _release_local(self) -> None:
         if self._local is not None:
             self._engines.release(self._local_user)
             self._local = self._release = None
@@ -247,7 +247,7 @@ class RemoteFirst:
         self._tokens = tokens
         self._user.on_tokens(tokens)
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         if not self._has_closed:
             self._user.on_status(self.status)
 
@@ -259,9 +259,9 @@ class RemoteFirst:
 
 def _with_what_leaves(status: EngineStatus) -> EngineStatus:
     """Return the state of servers that answer, with a sentence about what is sent to them."""
-    said = status.details.get("remote")
-    if status.state != "ready" or not said:
+    servers = status.details.get("remote")
+    if status.state != "ready" or not servers:
         return status
     return replace(
-        status, message=f"Suggestions come from {said['servers']}, which receives {said['leaves']}."
+        status, message=f"Suggestions come from {servers['servers']}, which receives {servers['leaves']}."
     )

@@ -56,7 +56,7 @@ class SharedEngine:
         self._lock = threading.Lock()
         self._users: dict[EngineUser, None] = {}
         self._tokens: TokenSource | None = None
-        self._watcher = EngineUser(on_status=lambda _status: self._call(self._look))
+        self._watcher = EngineUser(on_status=lambda _status: self._call(self._on_status))
         self._next: _Successor | None = None
         self._has_stopped = False
 
@@ -137,28 +137,28 @@ class SharedEngine:
         elif self._next is not None and isinstance(job, CloseJob):
             self._next.thread.submit(job)
 
-    def _look(self) -> None:
+    def _on_status(self) -> None:
         """Handle a new state: report it, and begin with a larger model if there is one."""
         if self._auto_target is None or self.thread.status.state != "ready":
             return
-        self._tell()
+        self._send_notice()
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
-            watcher = EngineUser(on_status=lambda _status: self._call(self._look_at_next))
+            watcher = EngineUser(on_status=lambda _status: self._call(self._on_next_status))
             self._next = successor = _Successor(target, self._slots.new_thread(), watcher)
             in_slot = partial(self._slots.in_slot, successor.thread)
             successor.thread.start()
             successor.thread.join_in(watcher)
             successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
 
-    def _look_at_next(self) -> None:
+    def _on_next_status(self) -> None:
         """Handle a new state of the larger model."""
         if self._next is None or self._auto_target is None:
             return
         state = self._next.thread.status.state
         if state == "error":
             self._give_up_next()
-            self._tell()
+            self._send_notice()
         elif state == "ready" and not self._next.is_waiting:
             self._next.is_waiting = True
             self._try_move(0)
@@ -192,7 +192,7 @@ class SharedEngine:
             self._next.thread.stop()
             self._next = None
 
-    def _tell(self) -> None:
+    def _send_notice(self) -> None:
         notice = self._auto_target.take_notice() if self._auto_target else None
         if notice is not None:
             with self._lock:
