@@ -25,7 +25,6 @@ from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
 from completion_engine.loading.stored_files import forget_kernels, make_anew
 from completion_engine.models import ModelStore
-from completion_engine.target_model.weights import Precision
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -50,10 +49,13 @@ class TargetChooser:
         stored.sort(key=lambda model: model.spec.num_bytes)
         best = plan_here(config.device, config.dtype).backends[0]
         device, precision, ids = best.device, best.precision, [model.spec.id for model in stored]
+        is_packed = precision.kind == "int8" and device.type == "cpu"
+        unpacked_bits = 32 if precision.dtype == torch.float32 else BITS[precision.kind]
+        weight_bits = 0 if is_packed else unpacked_bits  # 0: packed as the file says
         machine = Machine(
             num_free_bytes(device),
             _num_free_disk_bytes(self._store.root),
-            _weight_bits(precision, device),
+            weight_bits,
             CAPACITY[device.type],
             ready=frozenset(model.spec.id for model in stored if model.is_ready),
             fetched=frozenset(model.spec.id for model in stored if model.has_file),
@@ -128,13 +130,6 @@ def _num_allowed_bytes(folder: Path = _CGROUP) -> int | None:
 def _num_free_disk_bytes(folder: Path) -> int:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(existing).free
-
-
-def _weight_bits(precision: Precision, device: torch.device) -> int:
-    """In how many bits weights are held; 0 where they are packed as their file says."""
-    if precision.kind == "int8" and device.type == "cpu":
-        return 0
-    return 32 if precision.dtype == torch.float32 else BITS[precision.kind]
 
 
 def _setting(device: str, dtype: str) -> str:

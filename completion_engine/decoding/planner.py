@@ -122,7 +122,12 @@ class DraftPlanner:
                 asked = CostlyDraftRecord(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(uncached), costs, asked)
         num_rows = len(uncached) + len(plan.rows)
-        return PassRows(uncached, plan, self._spare(max(plan.width, pad_rows(num_rows)) - num_rows))
+        num_idle = max(plan.width, pad_rows(num_rows)) - num_rows
+        spare: Sequence[int] = ()
+        for drafter in self._drafters:  # the first one that has any gets the spare rows, the others 0
+            offered = drafter.spare_rows(0 if spare else num_idle)
+            spare = spare or offered
+        return PassRows(uncached, plan, spare)
 
     def cheap_drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
         """Return the drafts of all drafters without `step_ms`."""
@@ -155,14 +160,6 @@ class DraftPlanner:
             bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._num_tokens)
             usable.append(draft[: next(bad, len(draft))])
         return usable
-
-    def _spare(self, num_idle: int) -> Sequence[int]:
-        """Return tokens for the spare rows from the first drafter that has any; the others get 0 rows."""
-        spare: Sequence[int] = ()
-        for drafter in self._drafters:
-            offered = drafter.spare_rows(0 if spare else num_idle)
-            spare = spare or offered
-        return spare
 
 
 def _holds_no_secret(path: Sequence[int], num_prompt: int, spell: Callable[[list[int]], bytes]) -> bool:

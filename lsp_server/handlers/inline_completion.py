@@ -168,14 +168,6 @@ def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSna
     return without_surrogates(plain_newlines(rest))
 
 
-def _after(ahead: str, completion: Completion) -> Completion:
-    """Return `completion` with the rest of the selected item in front of it."""
-    if not ahead or not completion.text:
-        return completion
-    segments = (CompletionSegment(ahead, "selected"), *completion.segments)
-    return replace(completion, text=ahead + completion.text, segments=segments)
-
-
 def _offers(
     server: SlipstreamServer, snapshot: DocumentSnapshot, completion: Completion, ahead: str
 ) -> tuple[Offer, ...]:
@@ -184,7 +176,10 @@ def _offers(
     offers: dict[str, Offer] = {}
     records: list[CompletionRecord] = []
     for rank, candidate in enumerate((completion, *completion.alternatives)):
-        whole = _after(ahead, replace(candidate, alternatives=()))
+        whole = replace(candidate, alternatives=())
+        if ahead and whole.text:
+            segments = (CompletionSegment(ahead, "selected"), *whole.segments)
+            whole = replace(whole, text=ahead + whole.text, segments=segments)
         record = CompletionRecord(session.offers.next_id(), snapshot, whole, rank=rank)
         offer = fitted(session.documents.get(snapshot.uri), record.id, snapshot, whole)
         if offer is not None:
