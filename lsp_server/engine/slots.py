@@ -60,7 +60,7 @@ class EngineSlots:
                 time.sleep(WAIT_STEP_S)
             try:
                 until = time.monotonic() + MAX_WAIT_S
-                for other in [it for it in self._holders if it.is_stopping]:
+                for other in [it for it in self._holders if it.is_stopping and it is not thread]:
                     while not other.join(WAIT_STEP_S) and time.monotonic() < until and not should_stop():
                         pass
                 return load(report, should_stop)

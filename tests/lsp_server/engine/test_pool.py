@@ -24,7 +24,7 @@ from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
-from lsp_server.engine.slots import MAX_ENGINES
+from lsp_server.engine.slots import MAX_ENGINES, EngineSlots
 from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.index_types import TokenSource
@@ -457,3 +457,15 @@ async def test_an_engine_that_could_not_be_loaded_takes_no_place(host: Host) -> 
     window = host.window()
     await window.use("good")
     assert await window.ask("x") == "x by good"
+
+
+def test_a_thread_that_is_stopped_while_it_waits_for_others_does_not_wait_for_itself() -> None:
+    slots, waiting = EngineSlots(), EngineThread()
+    waiting.is_stopping = True
+
+    def load(_report: Progress, _should_stop: Callable[[], bool]) -> ScriptedEngine:
+        raise CancelledError
+
+    with pytest.raises(CancelledError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "join", threading.current_thread().join)  # an error on the thread itself
+        slots.in_slot(waiting, load)(lambda *_: None, lambda: True)
