@@ -29,8 +29,8 @@ from completion_engine.cpu.kernels.kernel_cache import (
 from completion_engine.cpu.kernels.stored_kernels import are_all_stored
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
-from completion_engine.engine import CompletionEngine
-from completion_engine.loading.rungs import plan_here
+from completion_engine.load_engine import load_engine_from
+from completion_engine.loading.backends import plan_here
 from completion_engine.models.gguf_layout import (
     BLOCK_SIZES,
     EMBEDDING,
@@ -88,12 +88,12 @@ def compile_all(device: str) -> None:
 
 
 def _compile(device: str) -> None:
-    kind = plan_here(device, "auto").rungs[0].device.type
+    kind = plan_here(device, "auto").backends[0].device.type
     if kind == "cpu":
         with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
             write_toy_model(Path(folder))
             config = EngineConfig(TARGET, draft_model=str(Path(folder, DRAFTER)), device="cpu")
-            CompletionEngine.from_folder(Path(folder, TARGET), config)
+            load_engine_from(Path(folder, TARGET), config)
     if are_all_stored():
         mark_compiled(kind)
 

@@ -1,52 +1,66 @@
-"""The engine: completion requests answered by one target, which moves on where the way it runs fails.
+"""The engine: completions, edits and background work on one loaded target. A server calls this object alone.
 
-Owns loading, and the rung that the target runs on; `TargetEngine` does the work. Does not depend on LSP.
+Text and limits in, verified text out; goes on with the next backend if one fails. Does not depend on LSP.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import astuple, replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from completion_engine.config import EngineConfig
-from completion_engine.cutting.tree import load_grammar
-from completion_engine.decoding.background import NextLine
-from completion_engine.decoding.ending import TextRules
+from completion_engine.cutting.surroundings import forget_texts
+from completion_engine.decoding.alternatives import alternatives
+from completion_engine.decoding.background import Answer, BackgroundWork
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import Limits, TextRules, rules_at, suppression
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
+from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.energy import find_meter
 from completion_engine.errors import SlipstreamError
-from completion_engine.loading.drafters import build_drafters
-from completion_engine.loading.gpu_target import LoadOptions
-from completion_engine.loading.model import ladder_for
-from completion_engine.loading.rungs import Ladder, forget_frames
-from completion_engine.loading.stored_files import load_or_repair
-from completion_engine.models import ModelStore
+from completion_engine.loading.backends import BackendChain, forget_frames
+from completion_engine.loading.drafters import build_drafters, device_decoder_of
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
+from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import (
     Cancellation,
     CancelledError,
     Completion,
     CompletionRequest,
-    Progress,
-    ShouldStop,
+    CompletionStats,
 )
-from completion_engine.runtime import give_back
-from completion_engine.target_engine import TargetEngine
 from completion_engine.target_model.language_model import LanguageModel
-from ngram_cache import NgramIndex
-
-_WARM_UP_TEXT = ("def add(first, second):\n    return first + second\n\n\nadd(", "\n")
-_COMPARED_TEXT = (
-    _WARM_UP_TEXT[0] + "1, 2)\n\n\nclass Point:\n    def __init__(self, x, y):\n        self.x = x\n"
-)
-_WARM_UP_LANGUAGE, _NUM_WARM_UP_TOKENS = "python", 8
 
 R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def with_fallback(
+    work: Callable[Concatenate[CompletionEngine, P], R],
+) -> Callable[Concatenate[CompletionEngine, P], R]:
+    """Run the method again, from its beginning, on the next backend if a GPU fails under it."""
+
+    @wraps(work)
+    def call(engine: CompletionEngine, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        while True:
+            try:
+                return work(engine, *args, **kwargs)
+            except (CancelledError, SlipstreamError):
+                raise
+            except Exception as error:
+                if engine.chain is None or not engine.chain.has_fallback:
+                    raise
+                engine.fall_back(engine.chain, error)
+
+    return call
 
 
 class CompletionEngine:
@@ -58,150 +72,106 @@ class CompletionEngine:
         target: LanguageModel,
         tokenizer: Tokenizer,
         drafters: Mapping[str, Drafter] | None = None,
-        ladder: Ladder[LanguageModel] | None = None,
+        chain: BackendChain[LanguageModel] | None = None,
     ) -> None:
         """Build an engine on loaded parts; without `drafters`, those that `config` names are built.
 
-        If the rung of `ladder` fails later, the engine goes on with the target on the next one.
+        If the backend of `chain` fails later, the engine goes on with the target on the next one.
         """
-        self.config = config
-        self.tokenizer = tokenizer
-        self._ladder = ladder
-        self._take(target, build_drafters(config, target, tokenizer) if drafters is None else drafters)
+        note = chain.note if chain is not None else lambda _: None
+        self.config, self.target, self.tokenizer, self.chain = config, target, tokenizer, chain
+        self.drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
+        may_step_on_device = config.drafts_trees and not config.plans_on_host
+        self._device_decoder = (
+            device_decoder_of(self.drafters, target, tokenizer.num_tokens, note)
+            if may_step_on_device
+            else None
+        )
+        self.preparation = RequestPreparation(config, target, tokenizer, self.drafters, self._device_decoder)
+        self.background = BackgroundWork(self.preparation)
+        self.shadow = ShadowChecks(target, tokenizer)
+        self._edits = EditProposer(target, tokenizer)
+        self.energy = find_meter(str(target.device))
 
-    def _take(self, target: LanguageModel, drafters: Mapping[str, Drafter]) -> None:
-        """Answer with `target` from now on, with empty caches."""
-        note = self._ladder.note if self._ladder is not None else lambda _: None
-        self.on_target = TargetEngine(self.config, target, self.tokenizer, drafters, note)
+    def fall_back(self, chain: BackendChain[LanguageModel], error: Exception) -> None:
+        """Load the target on the next backend, once nothing holds the memory of the one that failed."""
+        config, tokenizer = self.config, self.tokenizer
+        forget_frames(error)
+        vars(self).clear()
+        chain.fall_back(error)
 
-    @classmethod
-    def load(
-        cls,
-        config: EngineConfig,
-        report: Progress | None = None,
-        should_stop: ShouldStop | None = None,
-        *,
-        warms_up: bool = True,
-    ) -> CompletionEngine:
-        """Fetch the target if it is not there, and make it ready: in minutes, or seconds if it is there.
+        def build(target: LanguageModel) -> None:
+            drafters = build_drafters(config, target, tokenizer, note=chain.note)
+            CompletionEngine.__init__(self, config, target, tokenizer, drafters, chain)
 
-        Damaged files are made anew. `warms_up` as in `from_folder`.
-
-        Raises SlipstreamError with advice when that fails.
-        """
-
-        def load() -> CompletionEngine:
-            folder = ModelStore().ensure(config.target, report, should_stop)
-            return cls.from_folder(folder, config, report, should_stop, warms_up=warms_up)
-
-        return load_or_repair(config.target, load)
-
-    @classmethod
-    def from_folder(  # noqa: PLR0913 - as `load`, and what is there already
-        cls,
-        folder: Path,
-        config: EngineConfig,
-        report: Progress | None = None,
-        should_stop: ShouldStop | None = None,
-        tokenizer: Tokenizer | None = None,
-        *,
-        warms_up: bool = True,
-    ) -> CompletionEngine:
-        """Load an engine on the model in `folder`; `tokenizer` is its own, where that is loaded already.
-
-        It `warms_up` so that the first keystroke does not pay for one-time setup. A single answer comes
-        sooner without that.
-        """
-        tell = report or (lambda *_: None)
-        tell("Loading the tokenizer", 0, 2)
-        tokenizer = tokenizer or load_tokenizer(folder)
-        tell("Loading the model", 1, 2)
-        text = tokenizer.encode(_COMPARED_TEXT)
-        options = LoadOptions(folder, num_slots=config.num_slots, text=text)
-        ladder = ladder_for(options, config.device, config.dtype)
-
-        def build(target: LanguageModel) -> CompletionEngine:
-            drafters = build_drafters(config, target, tokenizer, report, should_stop, ladder.note)
-            engine = cls(config, target, tokenizer, drafters, ladder)
-            if warms_up:
-                engine._warm_up()
-            return engine
-
-        engine = ladder.climb(build)
-        give_back()
-        tell("Model ready", 2, 2)
-        return engine
-
-    def _warm_up(self) -> None:
-        """Write a few tokens and discard them: the first keystroke then does not pay for one-time setup."""
-        self.tokenizer.tokens_towards(b"x")
-        self.target.rehearse()
-        request = CompletionRequest(*_WARM_UP_TEXT, _WARM_UP_LANGUAGE, deadline_ms=0)
-        if self.target.device.type == "cpu":
-            index = NgramIndex([("", self.tokenizer.encode(request.prefix * 2))])
-            request = replace(request, index=index, indexed_as="-", repository_memory="on")
-        self.open(request.language)
-        self.on_target.write(request, NextLine(""), _NUM_WARM_UP_TOKENS)
-        self.forget(request.document)
+        chain.run_on_best(build)
 
     @property
-    def target(self) -> LanguageModel:
-        """The model that verifies."""
-        return self.on_target.target
-
-    @property
-    def rung(self) -> str:
+    def backend(self) -> str:
         """The way the target runs, which its bits depend on."""
-        return str(self._ladder.rung) if self._ladder else str(self.target.device)
+        return str(self.chain.backend) if self.chain else str(self.target.device)
 
     def beside(self, **changes: Any) -> CompletionEngine:
         """Return another engine on the same target, with `changes` of the configuration, to compare both.
 
-        It has the same room for context, which otherwise follows from the pass times when it is made.
+        It has the same space for context, which otherwise follows from the pass times when it is made.
         """
-        same = replace(self.config, context_tokens=self.on_target.preparation.context_room)
+        same = replace(self.config, context_tokens=self.preparation.context_space)
         return CompletionEngine(replace(same, **changes), self.target, self.tokenizer)
 
     def share_recent(self, other: CompletionEngine) -> None:
         """Draft from the recent completions of both engines from now on, if they have the same tokens."""
-        mine, theirs = (engine.on_target.drafters.get("ngram") for engine in (self, other))
+        mine, theirs = (engine.drafters.get("ngram") for engine in (self, other))
         is_same = self.tokenizer.fingerprint == other.tokenizer.fingerprint
         if is_same and isinstance(mine, NgramDrafter) and isinstance(theirs, NgramDrafter):
             mine.share_recent(theirs)
 
+    @with_fallback
     def complete(self, request: CompletionRequest) -> Completion:
         """Return the verified completion at the request's cursor; empty text when nothing is worth showing.
 
         Raises CancelledError after the present step when the request is cancelled.
         """
-        return self._on_any_rung(lambda on: on.complete(request))
+        begin_s = time.perf_counter()
+        rules = rules_at(request)
+        prepared, decoding = self._begin(request, waits=True)
+        limits = Limits.of(request, self.preparation.max_new_tokens, begin_s, decoding.cold_ms)
+        try:
+            with self.energy.measured(lambda: decoding.stats.num_written):
+                finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
+        except CancelledError:
+            self.background.follow(prepared)
+            raise
+        if request.shadow and not finish.is_suppressed:
+            tokens, bias = tuple(decoding.tokens), decoding.bias
+            self.shadow.take(DraftedCompletion(request, prepared.prompt, tokens, bias))
+        num_context, scores = prepared.prompt.num_context, prepared.setup.scores
+        builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
+        completion = builder.build(decoding, finish, begin_s)
+        if request.num_candidates > 1 and not finish.is_suppressed:
+            others = alternatives(prepared, builder, decoding, finish, limits)
+            completion = completion.with_alternatives(others, request.num_candidates)
+        self.background.follow(Answer(prepared, completion, finish, rules, limits))
+        return completion
 
+    @with_fallback
     def prepare(self, request: CompletionRequest, prompt: Prompt | None = None) -> None:
         """Compute the keys and values of the request's prompt, write nothing; `prompt` is as in `write`."""
-        self._on_any_rung(lambda on: on.prepare(request, prompt))
+        _, decoding = self._begin(request, prompt)
+        while decoding.prepare():
+            pass
 
     def prepare_context(self, request: CompletionRequest, like: CompletionEngine | None = None) -> None:
         """Do what `prepare` does with the request's context in front, which its document has from now on.
 
         The prompt is copied as far as `like`, an engine on the same target, has computed it.
         """
-        preparation = self.on_target.preparation
-        prompt = preparation.commit_context(request)
-        if like is not None and like.rung == self.rung:
-            preparation.copy_prompt_from(like.on_target.preparation, request.document, prompt)
+        prompt = self.preparation.commit_context(request)
+        if like is not None and like.backend == self.backend:
+            self.preparation.copy_prompt_from(like.preparation, request.document, prompt)
         self.prepare(request, prompt)
 
-    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Prefetch for a request that is likely soon: `idle` computes the prompt that it would get.
-
-        Where it `writes`, its completion is written next. The whole prompt comes last.
-        """
-        self._on_any_rung(lambda on: on.prefetch(request, writes=writes))
-
-    def is_in_time(self, request: CompletionRequest) -> bool:
-        """Return whether the request would be answered soon, by the whole prompt."""
-        return self.on_target.preparation.is_in_time(request)
-
+    @with_fallback
     def write(
         self, request: CompletionRequest, rules: TextRules, max_tokens: int, prompt: Prompt | None = None
     ) -> Decoding:
@@ -209,62 +179,99 @@ class CompletionEngine:
 
         `prompt` replaces the one that would be built.
         """
-        return self._on_any_rung(lambda on: on.write(request, rules, max_tokens, prompt))
+        _, decoding = self._begin(request, prompt)
+        run(decoding, rules, Limits(min(max_tokens, self.preparation.max_new_tokens)), request.cancellation)
+        return decoding
 
+    @with_fallback
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        """Prefetch for a request that is likely soon: `idle` computes the prompt that it would get.
+
+        With `writes`, its completion is written next. The whole prompt comes last.
+        """
+        self.background.prefetch(request, self._new_stats(), writes=writes)
+
+    def is_in_time(self, request: CompletionRequest) -> bool:
+        """Return whether the request would be answered soon, by the whole prompt."""
+        return self.preparation.is_in_time(request)
+
+    @with_fallback
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
         """Run one step of background work: write on after an answer, prefetch, or check an answer.
 
-        A step stays short where several windows share the engine. A request ends its pass at once, unless it
-        needs the result of that pass; where the work `is_late`, no request does. Return False when nothing is
+        A step stays short if several windows share the engine. A request ends its pass at once, unless it
+        needs the result of that pass; if the work `is_late`, no request does. Return False when nothing is
         left.
         """
         if cancellation.is_cancelled:
             return False
-        return self._on_any_rung(lambda on: on.idle(cancellation, is_late=is_late))
+        is_in_vain = self.background.vain_test(cancellation, is_late=is_late)
+        try:
+            with self.target.decoder.brake.pulled_by(cancellation, is_in_vain):
+                if (work := self.background.current) is None:
+                    return self.shadow.step()
+                with self.energy.measured(lambda: work.num_written):
+                    goes_on = self.background.step(self._new_stats(), cancellation)
+                return goes_on or self.shadow.is_waiting
+        except CancelledError:
+            return True
 
     def take_grown(self) -> CompletionRequest | None:
         """Return the request whose answer would show more by now, once; None without news."""
-        return self.on_target.take_grown()
+        return self.background.take_grown()
 
     def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit that the user is likely to want, or none.
 
         Cached completions stay. Raises CancelledError within a step when the request is cancelled.
         """
-        return self.on_target.propose_edit(request)
-
-    def open(self, language: str) -> None:
-        """Load the grammar of an open document's language before the first keystroke needs it."""
-        load_grammar(language)
+        with self.target.decoder.brake.pulled_by(request.cancellation, lambda: True):
+            return self._edits.propose(request)
 
     def forget(self, document: str) -> None:
         """Release the cache of a closed document, and drop its text from all drafters."""
-        self.on_target.forget(document)
+        self.background.forget(document)
+        self.preparation.forget(document)
+        forget_texts()
+        self.shadow.forget(document)
+        self._edits.forget()
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here, for `stats` and `doctor`."""
-        rung = {"rung": self._ladder.rung.name, "rung_reason": self._ladder.reason} if self._ladder else {}
-        return {**self.on_target.describe(), **rung}
+        target, energy = self.target, self.energy.describe()
+        return {
+            **({"energy": energy} if energy else {}),
+            "shadow": self.shadow.describe(),
+            "state": "ready",
+            "target": self.config.target,
+            "device": str(target.device),
+            "dtype": target.precision.name,
+            "drafters": list(self.drafters),
+            "exactness": target.exactness,
+            "plans": "on the device" if self._device_decoder else "on the host",
+            "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
+            "capacity": target.capacity,
+            "num_context_tokens": self.preparation.max_context_tokens,
+            "window_chars": astuple(self.preparation.text_window),
+            "num_weight_bytes": target.num_weight_bytes,
+            "num_cache_bytes": self.preparation.num_cache_bytes
+            + target.num_branch_bytes
+            + self.shadow.num_bytes
+            + self._edits.num_cache_bytes,
+            "num_drafter_bytes": sum(drafter.num_bytes for drafter in self.drafters.values()),
+            **({"rung": self.chain.backend.name, "rung_reason": self.chain.reason} if self.chain else {}),
+        }
 
-    def _on_any_rung(self, work: Callable[[TargetEngine], R]) -> R:
-        """Return what `work` returns; where a GPU fails under it, on the next rung, from the beginning."""
-        while True:
-            try:
-                return work(self.on_target)
-            except (CancelledError, SlipstreamError):
-                raise
-            except Exception as error:
-                if self._ladder is None or not self._ladder.may_leave:
-                    raise
-                self._descend(self._ladder, error)
+    def _begin(
+        self, request: CompletionRequest, prompt: Prompt | None = None, *, waits: bool = False
+    ) -> tuple[PreparedRequest, Decoding]:
+        """Prepare a request and begin to write; background work for another one is given up."""
+        begin = time.perf_counter()
+        stats = self._new_stats()
+        prepared, decoding = self.background.replace(request, stats, prompt, waits=waits)
+        stats.is_provisional = not prepared.shows_window
+        stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
+        return prepared, decoding
 
-    def _descend(self, ladder: Ladder[LanguageModel], error: Exception) -> None:
-        """Load the target on the next rung, once nothing holds what lies on the one that failed."""
-        forget_frames(error)
-        del self.on_target
-        ladder.leave(error)
-
-        def build(target: LanguageModel) -> None:
-            self._take(target, build_drafters(self.config, target, self.tokenizer, note=ladder.note))
-
-        ladder.climb(build)
+    def _new_stats(self) -> CompletionStats:
+        return CompletionStats(device=str(self.target.device), target=self.config.target)

@@ -1,4 +1,4 @@
-"""The exception tree. Every error says whose fault it is and what to do about it.
+"""The exception tree. Every error names its cause and what to do about it.
 
 SlipstreamError
 ├── UserError      what was asked cannot be done: a setting, a path, an unknown id
@@ -20,7 +20,7 @@ RemoteFault = Literal[
     "unreachable",
     "silent",
     "truncated",
-    "rubbish",
+    "malformed",
     "certificate",
     "tokenizer",
 ]
@@ -56,7 +56,7 @@ class MachineError(SlipstreamError):
 
 
 class RemoteError(MachineError):
-    """A team's servers cannot answer now; `kind` says why, `retry_s` how soon to try again.
+    """A team's servers cannot answer now, because of `kind`; `retry_s` is the time before a new attempt.
 
     No new process would help.
     """

@@ -103,9 +103,9 @@ class TransformersDecoder:
         self.vocab_size = config.vocab_size
         self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
         self._rotary: tuple[Tensor, Tensor] | None = None
-        if is_of_family(told := config.to_dict()):
+        if is_of_family(settings := config.to_dict()):
             table = self.embedding
-            cos, sin = rotary_tables(told, self.head_size, num_positions, table.dtype)
+            cos, sin = rotary_tables(settings, self.head_size, num_positions, table.dtype)
             self._rotary = cos.to(table.device), sin.to(table.device)
 
     @property

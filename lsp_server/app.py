@@ -166,12 +166,12 @@ class MachineModels:
 
                     tokenizer = load_tokenizer(folder)
                     on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
-                    from completion_engine.engine import CompletionEngine  # noqa: PLC0415
+                    from completion_engine.load_engine import load_engine_from  # noqa: PLC0415
 
             with _loading_alone(report, should_stop):
                 chooser = self._chooser()
                 with chooser.loading(config.target):
-                    engine = CompletionEngine.from_folder(folder, config, report, should_stop, tokenizer)
+                    engine = load_engine_from(folder, config, report, should_stop, tokenizer)
                 chooser.record(engine.describe())
                 return engine
 
@@ -188,7 +188,7 @@ class MachineModels:
                     raise
             return load(report, should_stop)
 
-        return settled(load_or_repair)
+        return with_frozen_objects(load_or_repair)
 
     def _remote_load(self, settings: Settings, on_tokens: OnTokens) -> Load:
         """Return how to reach the servers of `settings`.
@@ -205,7 +205,7 @@ class MachineModels:
             on_tokens(TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell))
             return RemoteCompleter.load(remote_config(settings), tokenizer, report, should_stop)
 
-        return settled(load)
+        return with_frozen_objects(load)
 
     def choose(self, settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
         """See `Chooser`."""
@@ -237,23 +237,23 @@ def _tokenizer_in(folder: Path) -> Tokenizer:
     return load_tokenizer(folder)
 
 
-def settled(load: Load) -> Load:
+def with_frozen_objects(load: Load) -> Load:
     """Wrap `load`: after the first load, the garbage collector treats all objects as permanent.
 
     Modules and kernels are a quarter of a million objects. Each time the collector traverses them, all
     windows wait for some tenths of a second.
     """
 
-    def load_and_settle(report: Progress, should_stop: Callable[[], bool]) -> Completer:
+    def load_and_freeze(report: Progress, should_stop: Callable[[], bool]) -> Completer:
         engine = load(report, should_stop)
-        _settle()
+        _freeze_objects()
         return engine
 
-    return load_and_settle
+    return load_and_freeze
 
 
 @functools.cache
-def _settle() -> None:
+def _freeze_objects() -> None:
     gc.freeze()
 
 

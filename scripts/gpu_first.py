@@ -222,21 +222,21 @@ def _quickest_ms(work: Callable[[], Tensor], trial: Trial) -> float:
     return min(times)
 
 
-def ladder(trial: Trial) -> Iterator[Facts]:
-    """The rungs of this machine, and the one on which the real model answers."""
-    from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - as above
+def chain(trial: Trial) -> Iterator[Facts]:
+    """The backends of this machine, and the one on which the real model answers."""
+    from completion_engine.loading.backends import plan_here  # noqa: PLC0415 - as above
 
     plan = plan_here("auto", "auto")
-    facts: Facts = {"rungs": [str(rung) for rung in plan.rungs], "reasons": list(plan.reasons)}
+    facts: Facts = {"rungs": [str(backend) for backend in plan.backends], "reasons": list(plan.reasons)}
     if trial.model is None:
         yield facts | {"answer": "needs --model"}
         return
     from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
-    from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
+    from completion_engine.load_engine import load_engine_from  # noqa: PLC0415 - as above
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - as above
 
     begin = time.perf_counter()
-    engine = CompletionEngine.from_folder(trial.model, EngineConfig(str(trial.model)))
+    engine = load_engine_from(trial.model, EngineConfig(str(trial.model)))
     facts["ready_s"] = round(time.perf_counter() - begin, 2)
     done = engine.complete(CompletionRequest(_TEXT, "\n", "python", deadline_ms=0))
     about = {
@@ -247,7 +247,7 @@ def ladder(trial: Trial) -> Iterator[Facts]:
 
 STAGES: Mapping[str, Callable[[Trial], Iterator[Facts]]] = {
     "machine": machine, "kernels": kernels, "exactness": exactness,
-    "layers": layers, "speed": speed, "ladder": ladder,
+    "layers": layers, "speed": speed, "ladder": chain,
 }  # fmt: skip
 
 

@@ -72,9 +72,6 @@ class ScriptedEngine:
     def idle(self, cancellation: Cancellation) -> bool:
         return False
 
-    def open(self, language: str) -> None:
-        del language
-
     def forget(self, document: str) -> None:
         del document
 

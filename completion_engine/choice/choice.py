@@ -6,7 +6,7 @@ Pure: uses no disk, clock or torch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from completion_engine.models.catalogue import ModelSpec
@@ -40,7 +40,7 @@ DISK_MARGIN_BYTES = 200_000_000
 
 TRUSTED_LOADS = 3
 """A model's own passes speak alone from so many loads on. Before that a slow measurement may be the machine's
-bad moment, and the passes of another model, scaled by size, are heard too."""
+bad moment, and the passes of another model, scaled by size, count too."""
 
 RECENT_LOADS = 5
 """Of so many last loads the quickest speaks: other programs make passes slower, nothing makes them
@@ -172,15 +172,7 @@ class _Judge:
         )
         is_running = spec.id == machine.running
         obstacles = (self.refused.get(spec.id, ""), *(() if is_running else self._shortages(price)))
-        return Price(
-            price.target,
-            price.memory_bytes,
-            price.disk_bytes,
-            price.fetch_bytes,
-            price.p95_ms,
-            price.has_drafter,
-            tuple(filter(None, (*obstacles, *self._slowness(price)))),
-        )
+        return replace(price, obstacles=tuple(filter(None, (*obstacles, *self._slowness(price)))))
 
     def holds_both(self, small: Price, large: Price) -> bool:
         """Whether there is memory for both, beside what runs already."""

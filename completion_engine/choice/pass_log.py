@@ -47,7 +47,7 @@ class PassLog:
         self._path = folder / FILE_NAME
 
     def record(self, target: str, setting: str, pass_ms: Mapping[int, float]) -> None:
-        """A model was loaded, and these are its passes by rows.
+        """Store the pass times (ms) of a loaded model, by number of rows.
 
         If several processes record at the same time, one record is kept.
         """
@@ -65,7 +65,7 @@ class PassLog:
             logger.debug("What passes took is not kept: %s", error)
 
     def of(self, setting: str) -> dict[str, Passes]:
-        """The quickest of each model's last loads in a setting."""
+        """Return the shortest pass of each model's last loads in a setting."""
         found: dict[str, deque[float]] = {}
         for target, known, ms in self._read():
             if known == setting:
@@ -117,7 +117,7 @@ class Attempts:
                     ended.unlink()
 
     def refused(self, targets: list[str]) -> dict[str, str]:
-        """The models whose loading ended the process again and again lately, and that it did."""
+        """Return the models whose loading recently ended the process several times, each with a sentence."""
         return {
             target: "loading it crashed the process again and again"
             for target in targets
@@ -136,7 +136,7 @@ class Attempts:
 
 
 def marks_in(folder: Path, targets: Collection[str]) -> list[tuple[Path, str]]:
-    """The files of loads of these models, each with what it tells of its process."""
+    """Return the files of loads of these models, each with the process in its name."""
     try:
         found = [(path, _MARK.fullmatch(path.name)) for path in folder.iterdir()]
     except OSError:

@@ -20,12 +20,11 @@ from completion_engine.choice.choice import Choice, Machine, choose
 from completion_engine.choice.pass_log import Attempts, PassLog
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.memory import BITS
+from completion_engine.loading.backends import plan_here
 from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
-from completion_engine.loading.rungs import plan_here
 from completion_engine.loading.stored_files import forget_kernels, make_anew
 from completion_engine.models import ModelStore
-from completion_engine.target_model.weights import Precision
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -48,20 +47,23 @@ class TargetChooser:
         """
         stored = [model for model in self._store.list() if model.spec.may_be_chosen]
         stored.sort(key=lambda model: model.spec.num_bytes)
-        best = plan_here(config.device, config.dtype).rungs[0]
-        device, precision = best.device, best.precision
+        best = plan_here(config.device, config.dtype).backends[0]
+        device, precision, ids = best.device, best.precision, [model.spec.id for model in stored]
+        is_packed = precision.kind == "int8" and device.type == "cpu"
+        unpacked_bits = 32 if precision.dtype == torch.float32 else BITS[precision.kind]
+        weight_bits = 0 if is_packed else unpacked_bits  # 0: packed as the file says
         machine = Machine(
             num_free_bytes(device),
             _num_free_disk_bytes(self._store.root),
-            _weight_bits(precision, device),
+            weight_bits,
             CAPACITY[device.type],
             ready=frozenset(model.spec.id for model in stored if model.is_ready),
             fetched=frozenset(model.spec.id for model in stored if model.has_file),
-            with_drafter=_with_drafter(config, [model.spec.id for model in stored]),
+            with_drafter=frozenset(filter(trained_folder, ids if "neural" in config.drafters else ())),
             running=running,
         )
         catalogue = [model.spec for model in stored]
-        out = self._attempts.refused([spec.id for spec in catalogue]) | dict(refused or {})
+        out = self._attempts.refused(ids) | dict(refused or {})
         if config.draft_model:
             out |= {
                 spec.id: "the setting draftModel works only with a target other than auto"
@@ -83,7 +85,7 @@ class TargetChooser:
         return self._attempts.of(target)
 
     def record(self, engine: Mapping[str, Any]) -> None:
-        """An engine was loaded and says this of itself; only models of the catalogue are remembered."""
+        """Store the pass times of a loaded engine, by its description; only for models of the catalogue."""
         if any(engine["target"] == model.spec.id for model in self._store.list()):
             device = torch.device(engine["device"]).type
             passes = {int(rows): ms for rows, ms in engine["pass_ms"].items()}
@@ -128,18 +130,6 @@ def _num_allowed_bytes(folder: Path = _CGROUP) -> int | None:
 def _num_free_disk_bytes(folder: Path) -> int:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(existing).free
-
-
-def _weight_bits(precision: Precision, device: torch.device) -> int:
-    """In how many bits weights are held; 0 where they are packed as their file says."""
-    if precision.kind == "int8" and device.type == "cpu":
-        return 0
-    return 32 if precision.dtype == torch.float32 else BITS[precision.kind]
-
-
-def _with_drafter(config: EngineConfig, ids: list[str]) -> frozenset[str]:
-    wanted = ids if "neural" in config.drafters else []
-    return frozenset(id_ for id_ in wanted if trained_folder(id_))
 
 
 def _setting(device: str, dtype: str) -> str:

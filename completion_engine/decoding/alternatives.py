@@ -9,16 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import Finish, Limits, run
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import Finish, Limits
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
-from completion_engine.decoding.repository_bias import NUM_LOOKED_UP
 from completion_engine.decoding.reuse import PastCompletion, Slot
+from completion_engine.decoding.sampling import NUM_LOOKED_UP
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.request import Completion, CompletionStats
@@ -44,42 +45,32 @@ class RunnerUp:
     path_probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Other completions at the cursor of `first`, which ended with `finish`: the likeliest first.
+def alternatives(
+    prepared: PreparedRequest, builder: CompletionBuilder, first: Decoding, finish: Finish, limits: Limits
+) -> Iterator[Completion]:
+    """Yield other completions at the cursor of `first`, which ended with `finish`: the likeliest first.
 
-    Iteration stops when the limits' patience ends. Two alternatives may have the same text. None leaves a
-    bracket or string open that the document does not close.
+    They end when the limits' patience ends. Two alternatives may have the same text. None leaves a bracket or
+    string open that the document does not close.
     """
-
-    prepared: PreparedRequest
-    builder: CompletionBuilder
-    first: Decoding
-    finish: Finish
-    limits: Limits
-
-    def __iter__(self) -> Iterator[Completion]:
-        prepared, limits, first, finish = self.prepared, self.limits, self.first, self.finish
-        rules, cancellation = self.builder.rules, prepared.request.cancellation
-        patient = replace(limits, deadline_at=limits.patience_at)
-        if finish.reason == "deadline":  # the uncut first completion is the likeliest alternative
-            begin_s, first = time.perf_counter(), prepared.decode(self._new_stats())
-            finish = run(first, rules, patient, cancellation)
-            yield self.builder.build(first, finish, begin_s)
-        for branch in rank_runners_up(prepared, first, finish.num_chars):
-            begin_s = time.perf_counter()
-            if begin_s > limits.patience_at or limits.is_turn_over(cancellation):
-                return
-            decoding = decode_after(prepared, first, branch, self._new_stats())
-            end = run(decoding, rules, patient, cancellation)
-            if end.reason == "deadline" and end.num_chars < decoding.written.ends[branch.num_shared]:
-                continue
-            completion = self.builder.build(decoding, end, begin_s)
-            if not rules.leaves_open(completion.text, completion.num_replaced):
-                yield completion
-
-    def _new_stats(self) -> CompletionStats:
-        return CompletionStats(device=self.first.stats.device, target=self.first.stats.target)
+    rules, cancellation = builder.rules, prepared.request.cancellation
+    patient = replace(limits, deadline_at=limits.patience_at)
+    new_stats = partial(CompletionStats, device=first.stats.device, target=first.stats.target)
+    if finish.reason == "deadline":  # the uncut first completion is the likeliest alternative
+        begin_s, first = time.perf_counter(), prepared.decode(new_stats())
+        finish = run(first, rules, patient, cancellation)
+        yield builder.build(first, finish, begin_s)
+    for branch in rank_runners_up(prepared, first, finish.num_chars):
+        begin_s = time.perf_counter()
+        if begin_s > limits.patience_at or limits.is_turn_over(cancellation):
+            return
+        decoding = decode_after(prepared, first, branch, new_stats())
+        end = run(decoding, rules, patient, cancellation)
+        if end.reason == "deadline" and end.num_chars < decoding.written.ends[branch.num_shared]:
+            continue
+        completion = builder.build(decoding, end, begin_s)
+        if not rules.leaves_open(completion.text, completion.num_replaced):
+            yield completion
 
 
 def rank_runners_up(prepared: PreparedRequest, first: Decoding, num_chars: int) -> list[RunnerUp]:

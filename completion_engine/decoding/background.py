@@ -1,8 +1,8 @@
 """Background work of an idle engine: writes on after an answer, prefetches a completion, or computes a
 prompt.
 
-Each object here holds the state of one work item between its steps; `completion_engine.target_engine` decides
-when a step runs.
+`BackgroundWork` chooses the next work item of an engine. Each item holds its own state between its steps, and
+`completion_engine.engine` decides when a step runs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from completion_engine.decoding.ending import Ending, Finish, Limits, NoRules, TextRules
+from completion_engine.decoding.ending import (
+    Ending,
+    Finish,
+    Limits,
+    NextLine,
+    TextRules,
+    rules_at,
+    suppression,
+)
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.preparation import PreparedRequest
+from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
+from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 
 RequestTest = Callable[[CompletionRequest], bool]
@@ -24,19 +33,13 @@ _MAX_TOKENS_AFTER = 32  # most tokens that are prefetched after a suggestion
 _PAUSE_SHARE = 0.1  # share of the pause so far: a user who paused long will probably pause longer
 
 
-@dataclass(slots=True)
-class _StepTimes:
-    """The time of each step: short at first, and longer the longer the user pauses.
+def _step_ms(begun_s: float, cancellation: Cancellation) -> float:
+    """Return how long the next step may take (ms): short at first, and longer the longer the user pauses.
 
     If another window waits for the engine, steps stay short.
     """
-
-    begun_s: float = field(default_factory=time.perf_counter)
-
-    def next_ms(self, cancellation: Cancellation) -> float:
-        """Return how long the next step may take, in milliseconds."""
-        paused_ms = (time.perf_counter() - self.begun_s) * 1e3
-        return _STEP_MS if cancellation.gives_way else max(_STEP_MS, _PAUSE_SHARE * paused_ms)
+    paused_ms = (time.perf_counter() - begun_s) * 1e3
+    return _STEP_MS if cancellation.gives_way else max(_STEP_MS, _PAUSE_SHARE * paused_ms)
 
 
 @dataclass(slots=True)
@@ -53,12 +56,12 @@ class BackgroundWriting:
     rules: TextRules
     limits: Limits
     decoding: Decoding | None = None
-    step_times: _StepTimes = field(default_factory=_StepTimes)
+    begun_s: float = field(default_factory=time.perf_counter)
     widen: Widen | None = None
     shown: str = ""
     is_complete: bool = False
     is_answered: bool = False
-    _has_told: bool = False
+    _has_reported: bool = False
 
     @property
     def num_written(self) -> int:
@@ -74,7 +77,7 @@ class BackgroundWriting:
         if self.decoding.finish(self.rules, self.limits) is not None:
             self.decoding.end()
             return False
-        self.decoding.step(self.step_times.next_ms(cancellation))
+        self.decoding.step(_step_ms(self.begun_s, cancellation))
         return True
 
     def is_rest_of(self, request: CompletionRequest) -> bool:
@@ -90,9 +93,9 @@ class BackgroundWriting:
             return False
         text = self.decoding.written.text
         is_further_line = text.startswith(self.shown) and "\n" in text[len(self.shown) :].lstrip()
-        if not has_ended and (self._has_told or not is_further_line):
+        if not has_ended and (self._has_reported or not is_further_line):
             return False
-        self._has_told = True
+        self._has_reported = True
         return not self.shown.startswith(self._answer_by_now(self.decoding))
 
     def _answer_by_now(self, decoding: Decoding) -> str:
@@ -127,8 +130,8 @@ class BackgroundWriting:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer with all that background work goes on from."""
+class Answer:
+    """An answer, and everything that background work continues from."""
 
     prepared: PreparedRequest
     completion: Completion
@@ -157,22 +160,6 @@ class Answered:
         return BackgroundWriting(prepared, NextLine(shown), further, shown=shown, is_complete=True)
 
 
-class NextLine(NoRules):
-    """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
-
-    If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
-    """
-
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-
-    def stop(self, generated: str) -> Finish | None:
-        """See `TextRules`."""
-        is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
-        has_line = "\n" in generated[len(self._shown) :].lstrip()
-        return None if is_same and not has_line else Finish("stop", len(generated))
-
-
 @dataclass(slots=True)
 class BackgroundPrompt:
     """Computes a prompt at a cursor where a request may follow soon.
@@ -182,7 +169,7 @@ class BackgroundPrompt:
 
     prepared: PreparedRequest
     decoding: Decoding | None = None
-    step_times: _StepTimes = field(default_factory=_StepTimes)
+    begun_s: float = field(default_factory=time.perf_counter)
     is_widened: bool = False
 
     @property
@@ -194,7 +181,7 @@ class BackgroundPrompt:
         """Compute some more of the prompt. Return False when it is computed."""
         if self.decoding is None:
             self.decoding = self.prepared.decode(stats)
-        return self.decoding.prepare(self.step_times.next_ms(cancellation))
+        return self.decoding.prepare(_step_ms(self.begun_s, cancellation))
 
     def need_test(self) -> RequestTest:
         """See `BackgroundWriting.need_test`. A request at the same cursor needs the prompt unless it
@@ -209,3 +196,103 @@ class BackgroundPrompt:
 def never_needed(_request: CompletionRequest) -> bool:
     """Return False: no request needs the result."""
     return False
+
+
+class BackgroundWork:
+    """The background work of one engine: the present work item, the next one, and news about the last answer.
+
+    Used on the engine's thread.
+    """
+
+    def __init__(self, preparation: RequestPreparation) -> None:
+        self._preparation = preparation
+        self._current: BackgroundWriting | BackgroundPrompt | None = None
+        self._later: CompletionRequest | None = None  # prepared after the rest of an answer
+        self._grown: CompletionRequest | None = None  # its answer would show more by now
+        self._answer: Answer | None = None  # after which no work was chosen yet
+
+    @property
+    def current(self) -> BackgroundWriting | BackgroundPrompt | None:
+        """The present work. After an answer it is chosen here: no answer waits for that."""
+        if self._answer is not None:
+            self._current = self._answer.work(self._preparation.with_whole_prompt)
+            self._answer = None
+        return self._current
+
+    def replace(
+        self, request: CompletionRequest, stats: CompletionStats, prompt: Prompt | None = None, *, waits: bool
+    ) -> tuple[PreparedRequest, Decoding]:
+        """Abandon the present work, then prepare a request and begin to write; see `prepare_request`."""
+        self.abandon()
+        prepared = self._preparation.prepare_request(request, prompt, waits=waits)
+        return prepared, prepared.decode(stats)
+
+    def follow(self, answer: Answer | PreparedRequest) -> None:
+        """Continue after an answer, or compute the prompt of a request that was cancelled."""
+        if isinstance(answer, Answer):
+            self._answer = answer
+        else:
+            self._current = BackgroundPrompt(answer)
+
+    def prefetch(self, request: CompletionRequest, stats: CompletionStats, *, writes: bool) -> None:
+        """Prepare for a request that is likely soon; with `writes`, also write its completion.
+
+        The rest of an answer at the same cursor is written first: the user looks at it.
+        """
+        work = self.current
+        if not writes and isinstance(work, BackgroundWriting) and work.is_rest_of(request):
+            self._later = request
+            return
+        prepared, decoding = self.replace(request, stats, waits=True)
+        self._current = BackgroundPrompt(prepared, decoding)
+        rules = rules_at(request)
+        if writes and not suppression(rules, request):
+            limits = Limits.of(request, self._preparation.max_new_tokens, time.perf_counter(), 0.0)
+            self._current = BackgroundWriting(prepared, rules, limits, decoding)
+
+    def step(self, stats: CompletionStats, cancellation: Cancellation) -> bool:
+        """Run one step of the present work; return False when nothing is left.
+
+        Raises CancelledError when the step is cut short.
+        """
+        if (work := self.current) is None:
+            return False
+        goes_on = work.step(stats, cancellation)
+        if isinstance(work, BackgroundWriting) and work.has_news(has_ended=not goes_on):
+            self._grown = work.prepared.request
+        if goes_on:
+            return True
+        grown, self._current = self._grown, None
+        if self._later is not None:
+            self.prefetch(self._later, stats, writes=False)
+            self._grown = grown
+        elif not work.prepared.shows_all:
+            whole = self._preparation.with_whole_prompt(work.prepared)
+            self._current = BackgroundPrompt(whole, is_widened=True)
+        return self._current is not None
+
+    def vain_test(self, cancellation: Cancellation, *, is_late: bool) -> Callable[[], bool]:
+        """Return a test of whether the request that cancelled the next step does not need its result.
+
+        Where the work `is_late`, no request does. Any thread may call the test.
+        """
+        work = self.current
+        needed_by = never_needed if is_late or work is None else work.need_test()
+        return lambda: not (cancellation.instead and needed_by(cancellation.instead))
+
+    def take_grown(self) -> CompletionRequest | None:
+        """Return the request whose answer would show more by now, once; None without news."""
+        grown, self._grown = self._grown, None
+        return grown
+
+    def forget(self, document: str) -> None:
+        """Abandon the work for a closed document."""
+        work = self.current
+        if work is not None and work.prepared.request.document == document:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Give up the present work: the drafters keep what they may of it."""
+        if self._current is not None:
+            self._current.end()
+        self._current = self._answer = self._grown = self._later = None

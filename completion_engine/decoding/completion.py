@@ -1,19 +1,31 @@
-"""Turns written text into the completion to show: polished text, its sources and statistics."""
+"""One completion: written step by step until it ends, then built: polished text, its sources and statistics.
+
+`run` compares the clock with the deadline before each step.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion_engine.cutting.cutter import Cutter, Suggestion
 from completion_engine.cutting.units import is_enough
-from completion_engine.decoding.ending import Finish, Writing
+from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
 from completion_engine.decoding.low_confidence_names import KnownNames, num_confident_chars
-from completion_engine.probability import num_scored
+from completion_engine.probability import TokenProbability, num_scored
+from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Completion, CompletionRequest, CompletionSegment, Forecast
+from completion_engine.request import (
+    Cancellation,
+    Completion,
+    CompletionRequest,
+    CompletionSegment,
+    CompletionStats,
+    Forecast,
+)
 from ngram_cache import NgramIndex
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
@@ -23,6 +35,89 @@ if TYPE_CHECKING:  # a window on remote servers starts without torch
 _ENDED_AT_ONCE = {"deadline": "out-of-time", "end": "nothing-to-add"}
 _READ_FROM = {"prompt": "this file", "recent": "recent suggestions"}
 _IN_CONTEXT = "other files"  # drafts from the repository snippets in front of the prompt
+_PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
+
+
+class Writing(ABC):
+    """A completion that is written step by step, by a local target or by servers.
+
+    `path` is the prompt and the tokens after it. `probabilities` are those of the written tokens, as far as
+    they are known, and `sources` the drafts that they were accepted from; None where the target wrote a token
+    itself.
+    """
+
+    def __init__(self, prompt: Prompt, written: Written, stats: CompletionStats) -> None:
+        self.written, self.stats = written, stats
+        self.path = list(prompt.tokens)
+        self.probabilities: list[TokenProbability] = []
+        self.sources: list[DraftToken | None] = []
+        self._num_prompt = len(self.path)
+        self._ending = Ending(written)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens written so far; the last step may have written some after the completion's end."""
+        return self.path[self._num_prompt :]
+
+    @property
+    def num_checked(self) -> int:
+        """Number of leading tokens that `finish` has looked at; drafts do not change it."""
+        return self._ending.num_checked
+
+    @property
+    @abstractmethod
+    def next_ms(self) -> float:
+        """The least milliseconds of the next step."""
+
+    @abstractmethod
+    def step(self, within_ms: float = float("inf")) -> None:
+        """Run the next step, in at most `within_ms` if a step can be that short."""
+
+    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
+        """Return the end of the completion; None to go on. See `Ending`."""
+        return self._ending.finish(self.tokens, self.probabilities, rules, limits)
+
+    def num_shown(self, rules: TextRules, limits: Limits) -> int:
+        """Return the number of characters to show of the text so far. See `Ending`."""
+        return self._ending.num_shown(rules, limits)
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the writing, once: local drafters store the completion."""
+
+
+def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
+    """Write until a rule, the target or a limit ends the completion.
+
+    If even the shortest next step would miss the deadline, the text ends at its longest likely unit, or at
+    the last good position if all of it may be shown. If there is none yet, writing goes on to the first one,
+    or until the patience or the turn ends. Before the deadline, steps are kept short enough to meet it.
+    Raises CancelledError.
+
+    A first step always runs, as short as it can be if it seems to take longer than the patience: only a step
+    shows that its estimate is wrong.
+    """
+    has_begun = False
+    try:
+        while True:
+            if (finish := writing.finish(rules, limits)) is not None:
+                return finish
+            cancellation.check()
+            now = time.perf_counter()
+            soon = now + _PASS_MARGIN * writing.next_ms / 1e3
+            is_turn_over = limits.is_turn_over(cancellation)
+            is_late = soon > limits.deadline_at
+            if is_late or is_turn_over:
+                num_chars = writing.num_shown(rules, limits)
+                if num_chars or is_turn_over or (has_begun and soon > limits.patience_at):
+                    return Finish("deadline", num_chars)
+            within_ms = (limits.deadline_at - now) * 1e3 / _PASS_MARGIN
+            if is_late:
+                within_ms = float("inf") if soon <= limits.patience_at else 0.0
+            writing.step(within_ms)
+            has_begun = True
+    finally:
+        writing.end()
 
 
 @dataclass(frozen=True, slots=True)

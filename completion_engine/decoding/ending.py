@@ -1,7 +1,4 @@
-"""When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right.
-
-`run` compares the clock with the deadline before each step.
-"""
+"""When a completion ends: at a rule, an end token, a limit, or where it is too unlikely to be right."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from completion_engine.cutting.units import MOST_LENIENT, UnitEnd, longest_likel
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
-from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
+from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.text_window import CursorContext
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.drafting.drafts import DraftToken
+    pass
 
 MAX_NEW_TOKENS = 256
 # If another window waits for the engine, a completion ends after this time with the text that it has.
@@ -28,7 +25,6 @@ _SOON_SHARE = 0.05  # share of the patience: a prompt that takes less gets no ex
 _COLD_SHARE = 0.4  # share of the patience that a completion gets if its prompt was not cached
 _EXPLICIT_SHARE = 0.6  # share of the patience that it gets if the user asked by a key
 _SUPPRESSED = "silent"  # the value in the statistics, which clients read
-_PASS_MARGIN = 1.2  # the deadline assumes that a pass takes this many times its measured time
 
 
 class StopPosition(Protocol):
@@ -44,39 +40,27 @@ class StopPosition(Protocol):
 
 
 class TextRules(Protocol):
-    """Rules that end a text; see `completion_engine.cutting`."""
+    """Rules that end a text; see `completion_engine.cutting`. By default they never do."""
 
-    def stop(self, generated: str) -> StopPosition | None:
+    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - never
         """Return where to stop; None to go on."""
-
-    def boundary(self, generated: str) -> int:
-        """Return the number of characters before the last position at which the text can be cut well."""
-
-    def units(self, generated: str) -> Iterable[UnitEnd]:
-        """Return where the text may end if it is shown while the user types."""
-
-    def is_within_statement(self, generated: str) -> bool:
-        """Return whether the text so far is code without a complete statement."""
-
-
-class NoRules:
-    """Rules that never end a text: the completion ends at an end token or a limit."""
-
-    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - see `TextRules`
-        """Never stop."""
         return None
 
     def boundary(self, generated: str) -> int:
-        """Return the length of the text."""
+        """Return the number of characters before the last position at which the text can be cut well."""
         return len(generated)
 
     def units(self, generated: str) -> Iterable[UnitEnd]:
-        """Return the end of the text."""
+        """Return where the text may end if it is shown while the user types."""
         return (UnitEnd(len(generated), "line"),)
 
-    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - see `TextRules`
-        """Return False: every text may end anywhere."""
+    def is_within_statement(self, generated: str) -> bool:  # noqa: ARG002 - anything is complete
+        """Return whether the text so far is code without a complete statement."""
         return False
+
+
+class NoRules(TextRules):
+    """Rules that never end a text: the completion ends at an end token or a limit."""
 
 
 def rules_at(request: CompletionRequest) -> Cutter:
@@ -99,6 +83,22 @@ class Finish:
         return self.reason == _SUPPRESSED
 
 
+class NextLine(NoRules):
+    """Rules that end after the first complete line after `shown`, or where the text differs from `shown`.
+
+    If the user accepts the suggestion and types on as the target wrote, the next answer needs no pass.
+    """
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def stop(self, generated: str) -> Finish | None:
+        """See `TextRules`."""
+        is_same = generated.startswith(self._shown) or self._shown.startswith(generated)
+        has_line = "\n" in generated[len(self._shown) :].lstrip()
+        return None if is_same and not has_line else Finish("stop", len(generated))
+
+
 def suppression(rules: Cutter, request: CompletionRequest) -> Finish | None:
     """Return the end of a completion in a comment or string where the request wants none; None elsewhere."""
     surroundings = rules.around.kind
@@ -109,10 +109,9 @@ def suppression(rules: Cutter, request: CompletionRequest) -> Finish | None:
 class Limits:
     """The limits of one completion. Times are `time.perf_counter()` seconds.
 
-    After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case.
-    After `turn_until` it ends if another window waits. With a `min_confidence` a text ends with the longest
-    unit that is likely enough. After `max_tokens` a statement that is not complete may take
-    `num_spare_tokens` more.
+    After `deadline_at` the completion ends once some text can be shown, after `patience_at` in any case, and
+    after `turn_until` if another window waits. With a `min_confidence` it ends with the longest unit that is
+    likely enough. An incomplete statement may take `num_spare_tokens` more than `max_tokens`.
     """
 
     max_tokens: int
@@ -217,81 +216,3 @@ class Ending:
         if not rules.is_within_statement(text):
             return Finish("length", self.num_shown(rules, limits))
         return Finish("length", self._num_chars_at_limit) if self.num_checked >= limits.most_tokens else None
-
-
-class Writing(Protocol):
-    """A completion that is written step by step, by a local target or by servers."""
-
-    @property
-    def written(self) -> Written:
-        """The text of the tokens."""
-
-    @property
-    def stats(self) -> CompletionStats:
-        """The work and time so far."""
-
-    @property
-    def probabilities(self) -> Sequence[TokenProbability]:
-        """The probability of each token, as far as it is known."""
-
-    @property
-    def num_checked(self) -> int:
-        """Number of leading tokens that `finish` has looked at."""
-
-    @property
-    def sources(self) -> Sequence[DraftToken | None]:
-        """For each token the draft that it was accepted from; None where the target wrote it itself."""
-
-    @property
-    def next_ms(self) -> float:
-        """The least milliseconds of the next step."""
-
-    def step(self, within_ms: float = float("inf")) -> None:
-        """Run the next step, in at most `within_ms` if a step can be that short."""
-
-    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
-        """Return the end of the completion; None to go on."""
-
-    def num_shown(self, rules: TextRules, limits: Limits) -> int:
-        """Return the number of characters to show of the text so far."""
-
-    def end(self) -> None:
-        """End the writing, once: local drafters store the completion."""
-
-
-def run(writing: Writing, rules: TextRules, limits: Limits, cancellation: Cancellation) -> Finish:
-    """Write until a rule, the target or a limit ends the completion.
-
-    If even the shortest next step would miss the deadline, the text ends at its longest likely unit, or at
-    the last good position if all of it may be shown. If there is none yet, writing goes on to the first one,
-    or until the patience or the turn ends. Before the deadline, steps are kept short enough to meet it.
-    Raises CancelledError.
-
-    A first step always runs, as short as it can be if it seems to take longer than the patience: only a step
-    shows that its estimate is wrong.
-    """
-    has_begun = False
-    try:
-        while True:
-            if (finish := writing.finish(rules, limits)) is not None:
-                return finish
-            cancellation.check()
-            now = time.perf_counter()
-            soon = now + _PASS_MARGIN * writing.next_ms / 1e3
-            is_turn_over = limits.is_turn_over(cancellation)
-            is_late = soon > limits.deadline_at
-            if is_late or is_turn_over:
-                num_chars = writing.num_shown(rules, limits)
-                if num_chars or is_turn_over or (has_begun and soon > limits.patience_at):
-                    return Finish("deadline", num_chars)
-            writing.step(_step_ms(limits, now, soon))
-            has_begun = True
-    finally:
-        writing.end()
-
-
-def _step_ms(limits: Limits, now: float, soon: float) -> float:
-    """Return the longest next step in milliseconds, where the shortest would end at `soon`."""
-    if soon <= limits.deadline_at:
-        return (limits.deadline_at - now) * 1e3 / _PASS_MARGIN
-    return float("inf") if soon <= limits.patience_at else 0.0

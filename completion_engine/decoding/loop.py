@@ -9,11 +9,10 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
+from completion_engine.decoding.completion import Writing
 from completion_engine.decoding.planner import DraftPlanner, PassRows
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
-from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
+from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
 from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
@@ -50,7 +49,7 @@ class DecodingSetup:
         return (*picking, self.bias.source if self.bias else None)
 
 
-class Decoding:
+class Decoding(Writing):
     """The tokens of one completion.
 
     The path is the prompt and the written tokens. The cache holds a prefix of the path, never its last token,
@@ -65,30 +64,25 @@ class Decoding:
     def __init__(
         self, setup: DecodingSetup, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
     ) -> None:
-        self.written, self.stats = written, stats
-        self.sources: list[DraftToken | None] = []
-        self.probabilities: list[TokenProbability] = []
+        super().__init__(prompt, written, stats)
         self._setup, self._target, self._sampler = setup, setup.target, setup.sampler
         self._cache = slot.cache
         self._planner: DraftPlanner | None = None  # from the first pass on
         self._chunks = self._target.chunks
         self._max_branches = self._target.max_branches if setup.drafts_trees else 1
-        self._num_prompt = len(prompt.tokens)
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
-        self._ending = Ending(written)
         # The slot's past completion is read here, before this one replaces it below.
         reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
         self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
-        self._path = list(prompt.tokens)
-        self._reuse([*self._path, *reused.tokens])
+        self._reuse([*self.path, *reused.tokens])
         self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         # The lists are shared: the past completion grows with this one.
         slot.past = PastCompletion(
-            self._path,
+            self.path,
             self._num_prompt,
             prompt.healed,
             setup.setting,
@@ -98,19 +92,9 @@ class Decoding:
         )
 
     @property
-    def tokens(self) -> list[int]:
-        """The tokens written so far; the last pass may have accepted some after the completion's end."""
-        return self._path[self._num_prompt :]
-
-    @property
-    def num_checked(self) -> int:
-        """Number of leading tokens that `finish` has looked at; drafts do not change it."""
-        return self._ending.num_checked
-
-    @property
     def num_pending(self) -> int:
         """Number of tokens of the path that are not cached."""
-        return len(self._path) - self._cache.num_cached
+        return len(self.path) - self._cache.num_cached
 
     @property
     def next_ms(self) -> float:
@@ -135,21 +119,18 @@ class Decoding:
         if num_rows := self._num_prefilled(within_ms):
             self._prefill(uncached[:num_rows])
             return
-        if self._device and self._picks_argmax() and self._device.can_step(len(uncached)):
-            self._step_on_device(self._device)
+        # Each pick is the argmax of the logits: greedy, without healing and bias.
+        picks_argmax = not (self._sampler.temperature or self.written.healing().bytes or self.bias)
+        if self._device and picks_argmax and self._device.can_step(len(uncached)):
+            planner, allowed = self._drafting(), self.written.allows
+            done = self._device.step(
+                self.path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats
+            )
+            self._append(done.written, done.accepted, done.probabilities)
         else:
             rows = self._draft(uncached, within_ms)
-            done, probabilities = self._verify(rows)
-            self._accept(rows, done, probabilities)
+            self._accept(rows, *self._verify(rows))
         self._rewind()
-
-    def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
-        """Return the end of the completion; None to go on. See `Ending`."""
-        return self._ending.finish(self.tokens, self.probabilities, rules, limits)
-
-    def num_shown(self, rules: TextRules, limits: Limits) -> int:
-        """Return the number of characters to show of the text so far. See `Ending`."""
-        return self._ending.num_shown(rules, limits)
 
     def end(self) -> None:
         """Let the drafters store the completion."""
@@ -167,7 +148,7 @@ class Decoding:
 
     def _uncached(self) -> list[int]:
         """Return the tokens of the path that are not cached: always at least the last one."""
-        return self._path[self._cache.num_cached :]
+        return self.path[self._cache.num_cached :]
 
     def _reuse(self, path: Sequence[int]) -> None:
         """Rewind the cache to its longest common prefix with `path`, as far as chunks allow."""
@@ -197,18 +178,12 @@ class Decoding:
             self._cache.keep(chunk)
         self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
 
-    def _wait_for_prefill(self) -> None:
-        """Wait for prefill passes that a GPU may still be running."""
-        begin = time.perf_counter()
-        self._target.wait()
-        self.stats.ms["prefill"] += (time.perf_counter() - begin) * 1e3
-
     def _drafting(self) -> DraftPlanner:
         """Return the planner. A completion that is reused as a whole never begins the drafters."""
         if self._planner is None:
             drafters = self._setup.drafters if self._target.verifies_drafts else ()
             # The planner shares the list of the path, and sees it grow.
-            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self._path)
+            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self.path)
             self._planner.begin(self._num_prompt, self._cache, self._setup.scope)
         return self._planner
 
@@ -217,8 +192,8 @@ class Decoding:
         begin = time.perf_counter()
         costs = self._target.costs_from(len(uncached), self._max_branches).within(within_ms)
         free = self._cache.capacity - self._cache.num_cached
-        room = max(0, min(max(costs.pass_ms), free) - len(uncached))
-        rows = self._drafting().plan(uncached, costs, room, self.written.allows)
+        max_rows = max(0, min(max(costs.pass_ms), free) - len(uncached))
+        rows = self._drafting().plan(uncached, costs, max_rows, self.written.allows)
         self.stats.num_drafted += len(rows.plan.rows)
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
@@ -228,11 +203,13 @@ class Decoding:
 
         Return the pass, and the probabilities of the picks after the accepted rows.
         """
-        self._wait_for_prefill()
+        waiting = time.perf_counter()
+        self._target.wait()  # for prefill passes that a GPU may still be running
         begin = time.perf_counter()
+        self.stats.ms["prefill"] += (begin - waiting) * 1e3
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
-        picks = self._picker.pick(OpenRows(self._path, tokens, parents, self.written.healing()), logits)
+        picks = self._picker.pick(OpenRows(self.path, tokens, parents, self.written.healing()), logits)
         pass_ms = (time.perf_counter() - begin) * 1e3
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
@@ -254,17 +231,7 @@ class Decoding:
 
     def _rewind(self) -> None:
         """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
-        self._cache.rewind(min(self._cache.num_cached, len(self._path) - 1))
-
-    def _picks_argmax(self) -> bool:
-        """Return whether each pick is the argmax of the logits: greedy, without healing and bias."""
-        return not (self._sampler.temperature or self.written.healing().bytes or self.bias)
-
-    def _step_on_device(self, device: DeviceSteps) -> None:
-        """Run one step on the device. `device` gets drafts of the cheap drafters for later steps."""
-        planner, allowed = self._drafting(), self.written.allows
-        done = device.step(self._path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats)
-        self._append(done.written, done.accepted, done.probabilities)
+        self._cache.rewind(min(self._cache.num_cached, len(self.path) - 1))
 
     def _append(
         self,
@@ -275,9 +242,9 @@ class Decoding:
         """Append what a pass wrote: the tokens of `accepted` and the target's own token after them."""
         for guess in accepted:
             self.stats.accept(guess.source)
-        num_before = len(self._path)
+        num_before = len(self.path)
         self._extend(written, [*accepted, None], [*probabilities, *(NOT_SCORED for _ in written)])
-        self.stats.num_written += len(self._path) - num_before
+        self.stats.num_written += len(self.path) - num_before
 
     def _extend(
         self,
@@ -287,9 +254,9 @@ class Decoding:
     ) -> None:
         """Append tokens up to the first end token. Surplus `probabilities` are ignored."""
         for token, source, probability in zip(tokens, sources, probabilities, strict=False):
-            if self.tokens and self.written.is_end(self._path[-1]):
+            if self.tokens and self.written.is_end(self.path[-1]):
                 return
-            self._path.append(token)
+            self.path.append(token)
             self.sources.append(source)
             self.probabilities.append(probability)
             self.written.add(token)

@@ -108,9 +108,9 @@ class DraftPlanner:
             else:
                 drafter.discard()
 
-    def plan(self, uncached: Sequence[int], costs: Costs, room: int, allowed: Allowed) -> PassRows:
-        """Return the rows of the next pass, at most `room` of them drafted, with `allowed` first tokens."""
-        drafts = self.cheap_drafts(room, allowed)
+    def plan(self, uncached: Sequence[int], costs: Costs, max_rows: int, allowed: Allowed) -> PassRows:
+        """Return the rows of the next pass: at most `max_rows` are drafted, with `allowed` first tokens."""
+        drafts = self.cheap_drafts(max_rows, allowed)
         plan = choose(drafts, self._table, len(uncached), costs)
         for drafter in self._drafters:
             if not drafter.step_ms:
@@ -118,17 +118,22 @@ class DraftPlanner:
             min_probability = min_probability_for(plan, drafter.step_ms, self._table)
             if min_probability is not None:
                 asked_at = time.perf_counter()
-                drafts += self._ask(drafter, room, allowed, min_probability)
+                drafts += self._ask(drafter, max_rows, allowed, min_probability)
                 asked = CostlyDraftRecord(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(uncached), costs, asked)
         num_rows = len(uncached) + len(plan.rows)
-        return PassRows(uncached, plan, self._spare(max(plan.width, pad_rows(num_rows)) - num_rows))
+        num_idle = max(plan.width, pad_rows(num_rows)) - num_rows
+        spare: Sequence[int] = ()
+        for drafter in self._drafters:  # the first one that has any gets the spare rows, the others 0
+            offered = drafter.spare_rows(0 if spare else num_idle)
+            spare = spare or offered
+        return PassRows(uncached, plan, spare)
 
-    def cheap_drafts(self, room: int, allowed: Allowed) -> list[Draft]:
+    def cheap_drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
         """Return the drafts of all drafters without `step_ms`."""
         self._extend_drafters()
         cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
-        return [draft for drafter in cheap for draft in self._ask(drafter, room, allowed, 0.0)]
+        return [draft for drafter in cheap for draft in self._ask(drafter, max_tokens, allowed, 0.0)]
 
     def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
         """Learn from a pass; return the guess to credit for each accepted draft row, in order."""
@@ -146,21 +151,15 @@ class DraftPlanner:
             for drafter in self._drafters:
                 drafter.extend(new)
 
-    def _ask(self, drafter: Drafter, room: int, allowed: Allowed, min_probability: float) -> list[Draft]:
+    def _ask(
+        self, drafter: Drafter, max_tokens: int, allowed: Allowed, min_probability: float
+    ) -> list[Draft]:
         """Return a drafter's drafts, each cut before the first id that the target does not have."""
         usable: list[Draft] = []
-        for draft in drafter.drafts(room, allowed, min_probability):
+        for draft in drafter.drafts(max_tokens, allowed, min_probability):
             bad = (at for at, guess in enumerate(draft) if not 0 <= guess.token < self._num_tokens)
             usable.append(draft[: next(bad, len(draft))])
         return usable
-
-    def _spare(self, num_idle: int) -> Sequence[int]:
-        """Return tokens for the spare rows from the first drafter that has any; the others get 0 rows."""
-        spare: Sequence[int] = ()
-        for drafter in self._drafters:
-            wish = drafter.spare_rows(0 if spare else num_idle)
-            spare = spare or wish
-        return spare
 
 
 def _holds_no_secret(path: Sequence[int], num_prompt: int, spell: Callable[[list[int]], bytes]) -> bool:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot, SlotPool
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
@@ -24,7 +23,7 @@ from completion_engine.prompting.prompt_choice import (
     ChosenPrompt,
     PromptBudget,
     PromptChooser,
-    PromptLadder,
+    PromptWindows,
     affordable_context,
 )
 from completion_engine.prompting.repository_format import RepositoryFormat
@@ -80,16 +79,16 @@ class RequestPreparation:
         self.text_window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
         self._slots = SlotPool(target.cache_shape, config.num_slots)
         form = RepositoryFormat(tokenizer, _longest_context(config, target))
-        ladder = PromptLadder(
+        windows = PromptWindows(
             tokenizer,
             self.text_window,
-            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.room,
+            max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_front_tokens,
             anchor_lines=anchor_lines_of(config.target),
         )
-        self._prompts = PromptChooser(ladder, form, self._slots)
+        self._prompts = PromptChooser(windows, form, self._slots)
 
     @property
-    def context_room(self) -> int:
+    def context_space(self) -> int:
         """The tokens of context that fit in front of a prompt."""
         return self._prompts.max_context_tokens
 
@@ -97,8 +96,8 @@ class RequestPreparation:
     def max_context_tokens(self) -> int:
         """The most tokens of context that pay; more when the machine turns out to be quicker than at load."""
         if self._has_fixed_context:
-            return self.context_room
-        return min(self.context_room, affordable_context(self._target.least_prompt_token_ms))
+            return self.context_space
+        return min(self.context_space, affordable_context(self._target.least_prompt_token_ms))
 
     @property
     def num_cache_bytes(self) -> int:
@@ -154,7 +153,7 @@ class RequestPreparation:
                 drafter.forget(document)
 
     def _setup(self, request: CompletionRequest) -> DecodingSetup:
-        num_tokens = self._tokenizer.num_tokens
+        num_tokens, document = self._tokenizer.num_tokens, request.document
         return DecodingSetup(
             self._target,
             Sampler(num_tokens, request.temperature, request.seed),
@@ -162,22 +161,28 @@ class RequestPreparation:
             self._table,
             self._drafts_trees,
             self._device_decoder,
-            RepositoryBias.for_request(request, num_tokens, is_usual=self._is_bias_usual),
+            bias_for(request, num_tokens, is_usual=self._is_bias_usual),
             scores=request.filters_by_confidence,
-            scope=_draft_scope(request),
+            scope=DraftScope(
+                request.recent_scope or document, document, request.index, request.indexed_as or document
+            ),
         )
 
 
-def _draft_scope(request: CompletionRequest) -> DraftScope:
-    """Return the sources of drafts; a document without a `recent_scope` is a scope of its own."""
-    document = request.document
-    return DraftScope(
-        request.recent_scope or document, document, request.index, request.indexed_as or document
-    )
+def bias_for(request: CompletionRequest, num_tokens: int, *, is_usual: bool) -> RepositoryBias | None:
+    """Return the bias for a request, with a view of its index now; None if it is off.
+
+    The setting `auto` means on where the bias `is_usual`.
+    """
+    is_wanted = request.repository_memory == "on" or (request.repository_memory == "auto" and is_usual)
+    if request.index is None or not is_wanted:
+        return None
+    view = request.index.view(exclude=request.indexed_as or request.document)
+    return RepositoryBias(view, num_tokens) if view.parts else None
 
 
 def _longest_context(config: EngineConfig, target: LanguageModel) -> int:
-    """Return the tokens of context for which prompts leave room, at most a quarter of the cache."""
+    """Return the tokens of context for which prompts leave space, at most a quarter of the cache."""
     wanted = config.context_tokens
     if wanted < 0:  # a machine that is too slow now may have been busy at load
         wanted = max(MAX_CONTEXT_TOKENS, affordable_context(target.prompt_token_ms))

@@ -19,7 +19,7 @@ from completion_engine.prompting.prompt import HealingConstraint, Prompt, Writte
 from completion_engine.target_model.passes import ChunkRule
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.decoding.repository_bias import RepositoryBias
+    from completion_engine.decoding.sampling import RepositoryBias
     from completion_engine.drafting.drafts import DraftToken
     from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
@@ -230,18 +230,17 @@ class SlotPool:
         """
         best = self._closest(prompt)
         num_shared = best.cache.num_shared(prompt) if best else 0
-        if best is not None and self._is_same_cursor(len(prompt), best.cache.num_cached, num_shared):
-            return best
+        if best is not None:
+            is_same_cursor = 2 * num_shared > min(len(prompt), best.cache.num_cached)
+            if self._max_missing is not None:
+                is_same_cursor = len(prompt) - num_shared <= self._max_missing
+            if is_same_cursor:
+                return best
         slot = self._free()
         if best is not None and best is not slot and num_shared >= _MIN_COPIED:
             slot.cache.copy_from(best.cache, num_shared)
             slot.past = PastCompletion()
         return slot
-
-    def _is_same_cursor(self, num_tokens: int, num_cached: int, num_shared: int) -> bool:
-        if self._max_missing is not None:
-            return num_tokens - num_shared <= self._max_missing
-        return 2 * num_shared > min(num_tokens, num_cached)
 
     def _closest(self, prompt: Sequence[int]) -> Slot | None:
         """Return the slot with the longest cached prefix of `prompt`; None without slots."""

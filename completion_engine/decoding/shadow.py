@@ -11,9 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -31,19 +30,10 @@ MAX_WAITING = 8
 class DraftedCompletion:
     """Tokens that were written with drafts, and all inputs that determine them."""
 
-    request_id: str
-    document: str
+    request: CompletionRequest
     prompt: Prompt
     tokens: tuple[int, ...]
-    temperature: float
-    seed: int
     bias: RepositoryBias | None
-
-    @classmethod
-    def of(cls, request: CompletionRequest, prompt: Prompt, decoding: Decoding) -> DraftedCompletion:
-        """Return the tokens that were written for a request after its prompt."""
-        name, document, tokens = request.id, request.document, tuple(decoding.tokens)
-        return cls(name, document, prompt, tokens, request.temperature, request.seed, decoding.bias)
 
 
 class ShadowChecks:
@@ -75,20 +65,20 @@ class ShadowChecks:
         """Whether there is a completion to check."""
         return bool(self._waiting) or self._current is not None
 
-    def take(self, drafted: DraftedCompletion, share: float) -> None:
-        """Queue every 1 / `share`-th completion to be checked."""
+    def take(self, drafted: DraftedCompletion) -> None:
+        """Queue the share of completions that the request's `shadow` names."""
         if not drafted.tokens or not self._target.verifies_drafts:
             return
-        self._due += share
+        self._due += drafted.request.shadow
         if self._due >= 1:
             self._due %= 1
             self._waiting.append(drafted)
 
     def forget(self, document: str) -> None:
         """Drop the completions of a closed document."""
-        kept = [drafted for drafted in self._waiting if drafted.document != document]
+        kept = [drafted for drafted in self._waiting if drafted.request.document != document]
         self._waiting = deque(kept, MAX_WAITING)
-        if self._current is not None and self._current[0].document == document:
+        if self._current is not None and self._current[0].request.document == document:
             self._current = None
 
     def step(self) -> bool:
@@ -107,7 +97,7 @@ class ShadowChecks:
     def _begin(self, drafted: DraftedCompletion) -> Decoding:
         """Begin plain decoding after the same prompt, in the cache of the checks."""
         self._cache = self._cache or KVCache(self._target.cache_shape)
-        sampler = Sampler(self._tokenizer.num_tokens, drafted.temperature, drafted.seed)
+        sampler = Sampler(self._tokenizer.num_tokens, drafted.request.temperature, drafted.request.seed)
         setup = DecodingSetup(
             self._target,
             sampler,
@@ -132,6 +122,6 @@ class ShadowChecks:
             self.num_different += 1
             logger.error(
                 "Request %s: with drafts token %d of %d differs from plain decoding",
-                drafted.request_id or "without a name", first, len(drafted.tokens),
+                drafted.request.id or "without a name", first, len(drafted.tokens),
             )  # fmt: skip
         return True

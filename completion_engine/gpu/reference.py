@@ -1,4 +1,4 @@
-"""The target's logits by float32 torch, layer by layer: a rung must agree with them before it answers.
+"""The target's logits by float32 torch, layer by layer: a backend must agree with them before it answers.
 
 Slow, and holds one layer at a time. Uses no kernel of ours.
 """

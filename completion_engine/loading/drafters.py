@@ -100,7 +100,7 @@ def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warnin
 
     None if it fails on a GPU; then `note` gets the reason, and the target runs without it.
     """
-    if not _is_on_gpu(target):
+    if target.device.type == "cpu" and as_graphed(target.decoder) is None:
         return load_distilled(folder, target)
     try:
         return _on_device(folder, target)
@@ -155,17 +155,12 @@ def _device_loop(
     if search is None and (neural is not None or not looks_up):
         return None
     loop = DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
-    num_written = (
-        _CHECKED_TOKENS if target.device.type == "cuda" else 1
-    )  # interpreted kernels take minutes for more
+    # Interpreted kernels take minutes for more than one token.
+    num_written = _CHECKED_TOKENS if target.device.type == "cuda" else 1
     if not steps_agree(loop, target, num_tokens, num_written):
         note("The host plans the drafts: steps on the GPU do not write what it writes token by token.")
         return None
     return loop
-
-
-def _is_on_gpu(target: LanguageModel) -> bool:
-    return target.device.type != "cpu" or as_graphed(target.decoder) is not None
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """Loads a target on a GPU: checks that it fits and agrees with plain torch, and compiles all kernels.
 
-Any failure is raised, so that the ladder tries the next rung.
+Any failure is raised, so that the chain tries the next backend.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from completion_engine.errors import UserError
 from completion_engine.gpu import machine
 from completion_engine.gpu.memory import BITS, MemoryPlan, plan_memory, read_geometry, why_not_model
 from completion_engine.gpu.reference import reference_logits
+from completion_engine.loading.backends import Backend, BackendError
 from completion_engine.loading.module_decoder import module_decoder, reading
-from completion_engine.loading.rungs import Rung, RungError
 from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
@@ -45,61 +45,61 @@ class LoadOptions:
     text: Sequence[int] = ()
 
 
-def load_on_gpu(rung: Rung, options: LoadOptions) -> LanguageModel:
-    """Load the target on a GPU rung. Raises RungError, or any error of the libraries."""
+def load_on_gpu(backend: Backend, options: LoadOptions) -> LanguageModel:
+    """Load the target on a GPU backend. Raises BackendError, or any error of the libraries."""
     try:
         with reading(options.folder):
             config = read_family_config(options.folder)
-        load = _on_kernels if rung.name == "GPU kernels" else _on_torch
-        return load(rung, options, config)
+        load = _on_kernels if backend.name == "GPU kernels" else _on_torch
+        return load(backend, options, config)
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise RungError("GPU memory ran out while the model was loaded.") from error
+        raise BackendError("GPU memory ran out while the model was loaded.") from error
     except UserError as error:
-        raise RungError(str(error)) from error
-    except RungError:
+        raise BackendError(str(error)) from error
+    except BackendError:
         raise
     except Exception as error:
-        flaw = machine.compiler_flaw() if rung.name == "GPU kernels" else None
+        flaw = machine.compiler_flaw() if backend.name == "GPU kernels" else None
         if flaw is None:
             raise
-        raise RungError(str(flaw)) from error
+        raise BackendError(str(flaw)) from error
 
 
-def _on_kernels(rung: Rung, options: LoadOptions, config: Config) -> LanguageModel:
+def _on_kernels(backend: Backend, options: LoadOptions, config: Config) -> LanguageModel:
     if why_not := why_not_model(config):
-        raise RungError(f"{why_not}.")
-    precision, plan = rung.precision, _fitting(rung, options)
+        raise BackendError(f"{why_not}.")
+    precision, plan = backend.precision, _fitting(backend, options)
     keep_compiled_kernels()
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
     from completion_engine.gpu.selftest import check_kernels, check_launch  # noqa: PLC0415 - as above
 
-    check_launch(rung.device, precision.dtype)
+    check_launch(backend.device, precision.dtype)
     with reading(options.folder):
         family = FamilyModel(config, open_weights(options.folder, precision.dtype))
     capacity = _capacity(config, plan, options)
-    decoder = GraphedDecoder(family, capacity, rung.device, BITS[precision.kind])
+    decoder = GraphedDecoder(family, capacity, backend.device, BITS[precision.kind])
     check_kernels(decoder)
     decoder.rehearse()
     branches = InPlaceBranches(decoder.move)
-    target = LanguageModel(decoder, rung.device, precision, capacity, branches, rank=decoder.rank)
+    target = LanguageModel(decoder, backend.device, precision, capacity, branches, rank=decoder.rank)
     _check_logits(target, family, options.text)
     return target
 
 
-def _on_torch(rung: Rung, options: LoadOptions, config: Config) -> LanguageModel:
-    plan = _fitting(rung, options)
+def _on_torch(backend: Backend, options: LoadOptions, config: Config) -> LanguageModel:
+    plan = _fitting(backend, options)
     capacity = _capacity(config, plan, options)
-    decoder = module_decoder(options.folder, config, capacity, rung.precision, rung.device)
-    target = LanguageModel(decoder, rung.device, rung.precision, capacity)
+    decoder = module_decoder(options.folder, config, capacity, backend.precision, backend.device)
+    target = LanguageModel(decoder, backend.device, backend.precision, capacity)
     if is_of_family(config):
         with reading(options.folder):
-            family = FamilyModel(config, open_weights(options.folder, rung.precision.dtype))
+            family = FamilyModel(config, open_weights(options.folder, backend.precision.dtype))
         _check_logits(target, family, options.text)
     return target
 
 
 def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int]) -> None:
-    """Raise RungError if the logits of a text differ from those of float32 torch."""
+    """Raise BackendError if the logits of a text differ from those of float32 torch."""
     if not text:
         return
     tokens = text[:_NUM_COMPARED]
@@ -107,26 +107,26 @@ def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int
     wanted = reference_logits(family, tokens, target.device, BITS[target.precision.kind])
     error = float((found - wanted).norm() / wanted.norm())
     if not error < _MAX_ERROR:  # also true for NaN
-        raise RungError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
+        raise BackendError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
 
 
-def _fitting(rung: Rung, options: LoadOptions) -> MemoryPlan | None:
+def _fitting(backend: Backend, options: LoadOptions) -> MemoryPlan | None:
     """Return the memory plan with the longest caches that fit; None if the target's size is unknown.
 
-    Raises RungError if nothing fits.
+    Raises BackendError if nothing fits.
     """
     geometry = read_geometry(options.folder)
     if geometry is None:
         return None
-    num_free = machine.num_free_bytes(rung.device)
-    share = max(1, rung.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
-    bits, num_caches = BITS[rung.precision.kind], options.num_slots + NUM_MORE_CACHES
+    num_free = machine.num_free_bytes(backend.device)
+    share = max(1, backend.precision.dtype.itemsize // 2)  # float32 takes twice what the plan says
+    bits, num_caches = BITS[backend.precision.kind], options.num_slots + NUM_MORE_CACHES
     capacities = (options.capacity,) if options.capacity else _CAPACITIES
     plans = [plan_memory(geometry, bits, capacity, num_caches) for capacity in capacities]
     shortages = [plan.shortage(num_free // share) for plan in plans]
     fitting = next((plan for plan, shortage in zip(plans, shortages, strict=True) if not shortage), None)
     if fitting is None:
-        raise RungError(shortages[0])
+        raise BackendError(shortages[0])
     return fitting
 
 

@@ -1,4 +1,4 @@
-"""Loads a target from a model folder, on each rung that can run it, and stores what the load measured.
+"""Loads a target from a model folder, on each backend that can run it, and stores what the load measured.
 
 transformers builds the model only if our own kernels cannot use the weights in the folder directly. Findings
 are stored beside the packed weights for a week. A file of them is valid for one set of weights, kernels and
@@ -30,9 +30,9 @@ from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, mach
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
 from completion_engine.gpu.memory import BITS, Geometry, read_geometry
+from completion_engine.loading.backends import Backend, BackendChain, plan_here
 from completion_engine.loading.gpu_target import LoadOptions, load_on_gpu
 from completion_engine.loading.module_decoder import damaged, module_decoder, reading
-from completion_engine.loading.rungs import Ladder, Rung, plan_here
 from completion_engine.runtime import whole_file
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.language_model import LanguageModel
@@ -57,26 +57,28 @@ _FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled"
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
-    """Load a model folder (see `model_files`) on its best rung. Takes seconds.
+    """Load a model folder (see `model_files`) on its best backend. Takes seconds.
 
     `capacity` 0 takes the default of the device. Raises MachineError if the model does not fit into memory,
     DataError for damaged files, UserError for a `dtype` that is not supported here.
     """
-    return ladder_for(LoadOptions(folder, capacity), device, dtype).climb(lambda target: target)
+    return chain_for(LoadOptions(folder, capacity), device, dtype).run_on_best(lambda target: target)
 
 
-def ladder_for(options: LoadOptions, device: str, dtype: str) -> Ladder[LanguageModel]:
-    """Return the ladder of a target for the settings `device` and `dtype`; loads nothing yet."""
-    return Ladder(plan_here(device, dtype), partial(load_on, options), partial(least_pass_ms, options.folder))
+def chain_for(options: LoadOptions, device: str, dtype: str) -> BackendChain[LanguageModel]:
+    """Return the chain of a target for the settings `device` and `dtype`; loads nothing yet."""
+    return BackendChain(
+        plan_here(device, dtype), partial(load_on, options), partial(least_pass_ms, options.folder)
+    )
 
 
-def load_on(options: LoadOptions, rung: Rung) -> LanguageModel:
-    """Load a target on one rung; errors as in `load_language_model` on the CPU, any error on a GPU."""
-    return _load_on_cpu(rung, options) if rung.name == "CPU" else load_on_gpu(rung, options)
+def load_on(options: LoadOptions, backend: Backend) -> LanguageModel:
+    """Load a target on one backend; errors as in `load_language_model` on the CPU, any error on a GPU."""
+    return _load_on_cpu(backend, options) if backend.name == "CPU" else load_on_gpu(backend, options)
 
 
-def _load_on_cpu(rung: Rung, options: LoadOptions) -> LanguageModel:
-    folder, precision = options.folder, rung.precision
+def _load_on_cpu(backend: Backend, options: LoadOptions) -> LanguageModel:
+    folder, precision = options.folder, backend.precision
     take_free_threads()
     try:
         with reading(folder):
@@ -86,17 +88,17 @@ def _load_on_cpu(rung: Rung, options: LoadOptions) -> LanguageModel:
         with reading(folder):
             is_ours = is_of_family(config)
             family = FamilyModel(config, open_weights(folder, precision.dtype)) if is_ours else None
-        if rung.dtype == "auto" and not (family and Int8Decoder.serves(family)):
+        if backend.dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
         if family and precision.kind == "int8":
             return _packed_model(family, folder, precision, capacity)
         if family:
-            return LanguageModel(FloatDecoder(family, capacity), rung.device, precision, capacity)
-        decoder = module_decoder(folder, config, capacity, precision, rung.device)
-        return LanguageModel(decoder, rung.device, precision, capacity)
+            return LanguageModel(FloatDecoder(family, capacity), backend.device, precision, capacity)
+        decoder = module_decoder(folder, config, capacity, precision, backend.device)
+        return LanguageModel(decoder, backend.device, precision, capacity)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise MachineError(
-            f"The model in {folder} does not fit into the memory of {rung.device}.",
+            f"The model in {folder} does not fit into the memory of {backend.device}.",
             advice="Choose a smaller target or another device.",
         ) from error
     except (OSError, KeyError, SafetensorError) as error:
@@ -115,21 +117,21 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     return model
 
 
-def least_pass_ms(folder: Path, rung: Rung) -> float:
-    """Return a lower bound for the milliseconds of a pass on the rung; infinity if sizes are unknown."""
+def least_pass_ms(folder: Path, backend: Backend) -> float:
+    """Return a lower bound for the milliseconds of a pass on the backend; infinity if sizes are unknown."""
     geometry = read_geometry(folder)
     if geometry is None:
         return float("inf")
-    launches_ms = _LAUNCHES_MS * geometry.num_layers if rung.name == "GPU torch" else 0.0
-    return max(launches_ms, _pass_bytes(geometry, rung) / bytes_per_ms(rung.device))
+    launches_ms = _LAUNCHES_MS * geometry.num_layers if backend.name == "GPU torch" else 0.0
+    return max(launches_ms, _pass_bytes(geometry, backend) / bytes_per_ms(backend.device))
 
 
-def _pass_bytes(geometry: Geometry, rung: Rung) -> float:
+def _pass_bytes(geometry: Geometry, backend: Backend) -> float:
     """Bytes of weights that a pass reads."""
-    kind = rung.precision.kind
+    kind = backend.precision.kind
     if kind == "float":
-        return geometry.pass_bytes() * rung.precision.dtype.itemsize / 2
-    return geometry.pass_bytes() * _PACKED_SHARE if rung.name == "CPU" else geometry.pass_bytes(BITS[kind])
+        return geometry.pass_bytes() * backend.precision.dtype.itemsize / 2
+    return geometry.pass_bytes() * _PACKED_SHARE if backend.name == "CPU" else geometry.pass_bytes(BITS[kind])
 
 
 @cache

@@ -17,8 +17,8 @@ from completion_engine.cpu.kernels.stored_kernels import damaged_kernels
 from completion_engine.cpu.packed_file import damaged_in, packed_folder
 from completion_engine.drafting.distilled.drafter import DrafterFiles
 from completion_engine.errors import DataError, MachineError, SlipstreamError, UserError
+from completion_engine.loading.backends import forget_frames
 from completion_engine.loading.drafters import trained_folder
-from completion_engine.loading.rungs import forget_frames
 from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.request import CancelledError

@@ -24,7 +24,7 @@ the same window.
 """
 
 MAX_CONTEXT_TOKENS = 320  # every pass attends to them: 512 more keys make a pass 7 to 9 % longer
-_MIN_CONTEXT_TOKENS = 128  # a shorter context has no room for a snippet
+_MIN_CONTEXT_TOKENS = 128  # a shorter context holds no snippet
 _CONTEXT_STEP = 64
 _MAX_CONTEXT_MS = 2_000.0  # background work for each change of a context
 _LONGEST_CONTEXT_TOKENS = 4_096  # even where a prompt costs next to nothing: every pass attends to them
@@ -109,7 +109,7 @@ class CachedPrompts(Protocol):
         ...
 
 
-class PromptLadder:
+class PromptWindows:
     """The prompts of one cursor for text windows of several sizes."""
 
     def __init__(self, tokenizer: Tokenizer, window: TextWindow, **more: Any) -> None:
@@ -163,8 +163,8 @@ class PromptLadder:
 class PromptChooser:
     """Chooses the prompts of all documents, and holds the context in front of each. Used on one thread."""
 
-    def __init__(self, ladder: PromptLadder, form: RepositoryFormat, cached: CachedPrompts) -> None:
-        self._ladder, self._form, self._cached = ladder, form, cached
+    def __init__(self, windows: PromptWindows, form: RepositoryFormat, cached: CachedPrompts) -> None:
+        self._windows, self._form, self._cached = windows, form, cached
         self._contexts: OrderedDict[str, ContextTokens] = OrderedDict()  # by document
 
     @property
@@ -185,7 +185,7 @@ class PromptChooser:
 
         def prompt_after(context: ContextTokens) -> ChosenPrompt:
             cursor = request.document, prefix, suffix
-            chosen = self._ladder.choose(*cursor, budget, self._num_missing, context)
+            chosen = self._windows.choose(*cursor, budget, self._num_missing, context)
             return replace(chosen, has_context=context == wanted[0])
 
         context, chosen = self._choose_context(request, wanted, prompt_after, budget)
@@ -194,7 +194,7 @@ class PromptChooser:
 
     def whole(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
         """Return the prompt with the full window and the request's own context."""
-        return self._ladder.whole(request.document, prefix, suffix, self._wanted(request)[0])
+        return self._windows.whole(request.document, prefix, suffix, self._wanted(request)[0])
 
     def commit_context(self, request: CompletionRequest, prefix: str, suffix: str) -> Prompt:
         """Put the request's own context in front of its document from now on; return the same as `whole`."""
@@ -204,12 +204,12 @@ class PromptChooser:
     def num_missing(self, request: CompletionRequest, prefix: str, suffix: str) -> int:
         """Return the uncached tokens of the full window, with whichever wanted context has the fewest."""
         cursor = request.document, prefix, suffix
-        prompts = (self._ladder.whole(*cursor, context) for context in self._wanted(request))
+        prompts = (self._windows.whole(*cursor, context) for context in self._wanted(request))
         return min(map(self._num_missing, prompts))
 
     def forget(self, document: str) -> None:
         """Drop the state of a closed document."""
-        self._ladder.forget(document)
+        self._windows.forget(document)
         self._form.forget()
         self._contexts.pop(document, None)
 
@@ -236,10 +236,10 @@ class PromptChooser:
         present = self._contexts.get(request.document, wanted[-1])
         first = present if present in wanted else wanted[0]
         prompts = {first: prompt_after(first)}
-        stays = not (request.is_explicit or request.is_repeated) and self._is_typed_along(
-            prompts[first].prompt
-        )
-        if len(wanted) == 1 or stays:
+        # A past completion that follows the prompt is being typed, so that no pass is needed.
+        known = self._cached.written_after(prompts[first].prompt.tokens)
+        is_typed = bool(known) and self._form.spell(known).startswith(prompts[first].prompt.healed)
+        if len(wanted) == 1 or (is_typed and not (request.is_explicit or request.is_repeated)):
             return first, prompts[first]
         work: list[int] = []
         for context in wanted:
@@ -253,11 +253,6 @@ class PromptChooser:
 
     def _num_missing(self, prompt: Prompt) -> int:
         return self._cached.num_missing(prompt.tokens)
-
-    def _is_typed_along(self, prompt: Prompt) -> bool:
-        """Return whether a past completion follows the prompt, so that no pass is needed."""
-        known = self._cached.written_after(prompt.tokens)
-        return bool(known) and self._form.spell(known).startswith(prompt.healed)
 
     def _commit(self, document: str, context: ContextTokens) -> None:
         self._contexts.pop(document, None)

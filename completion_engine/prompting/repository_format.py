@@ -42,7 +42,7 @@ class RepositoryFormat:
         return self._max_tokens if self._markers is not None else 0
 
     @property
-    def room(self) -> int:
+    def max_front_tokens(self) -> int:
         """The most tokens in front of a document."""
         return max(self.max_tokens, _MAX_OWN_TOKENS) if self._markers is not None else 0
 

@@ -14,9 +14,8 @@ from typing import Any
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.surroundings import forget_texts
-from completion_engine.cutting.tree import load_grammar
-from completion_engine.decoding.completion import CompletionBuilder
-from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, run, suppression
+from completion_engine.decoding.completion import CompletionBuilder, run
+from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
@@ -24,7 +23,7 @@ from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
     PromptBudget,
     PromptChooser,
-    PromptLadder,
+    PromptWindows,
 )
 from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -78,12 +77,12 @@ class RemoteCompleter:
         self._masking = Masking(self._window)
         max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
         form = RepositoryFormat(tokenizer, max_context, mask)
-        ladder = PromptLadder(
+        windows = PromptWindows(
             tokenizer,
             self._window,
-            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.room),
+            max_prompt=max(64, served.num_positions - MAX_NEW_TOKENS - form.max_front_tokens),
         )
-        self._prompts = PromptChooser(ladder, form, self._past)
+        self._prompts = PromptChooser(windows, form, self._past)
         self._unfinished: _Unfinished | None = None
 
     @classmethod
@@ -163,10 +162,6 @@ class RemoteCompleter:
             pass  # no request waits now; the next one gets the error
         self._leave_unfinished()
         return False
-
-    def open(self, language: str) -> None:
-        """Load the grammar of an open document's language before the first keystroke needs it."""
-        load_grammar(language)
 
     def forget(self, document: str) -> None:
         """Drop all that is held of a closed document."""

@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
-from completion_engine.decoding.ending import Ending, Finish, Limits, TextRules
+from completion_engine.decoding.completion import Writing
+from completion_engine.decoding.ending import Finish, Limits, TextRules
 from completion_engine.decoding.reuse import Continuation
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, TokenProbability
@@ -37,8 +38,8 @@ _BROKEN_LATER = frozenset({"truncated", "unavailable", "unreachable"})  # after 
 Ask = Callable[[CompletionQuery], TokenStream]
 
 
-class RemoteWriting:
-    """Tokens that servers write after a prompt; satisfies `Writing`.
+class RemoteWriting(Writing):
+    """Tokens that servers write after a prompt.
 
     `query` has the sampling, and `known` the tokens that they wrote there before. The first new one is waited
     for until patience ends; then RemoteError is raised.
@@ -57,15 +58,11 @@ class RemoteWriting:
         cancellation: Cancellation,
         stats: CompletionStats,
     ) -> None:
-        self.written, self.stats = written, stats
+        super().__init__(prompt, written, stats)
         self.cancellation = cancellation
-        self.path = list(prompt.tokens)
-        self.probabilities: list[TokenProbability] = []
         self.has_ended = known.has_ended
         self._ask, self._query, self._authority = ask, query, authority
-        self._num_prompt = len(prompt.tokens)
         self._limits = limits
-        self._ending = Ending(written)
         self._stream: TokenStream | None = None
         self._num_chunks = self.num_resumes = self._num_asked = 0
         self._is_stray = False
@@ -75,24 +72,9 @@ class RemoteWriting:
         stats.num_prompt_tokens = self._num_prompt
 
     @property
-    def tokens(self) -> list[int]:
-        """The tokens written so far."""
-        return self.path[self._num_prompt :]
-
-    @property
-    def num_checked(self) -> int:
-        """Number of leading tokens that `finish` has looked at."""
-        return self._ending.num_checked
-
-    @property
     def is_scored(self) -> bool:
         """Whether the probability of every token is known."""
         return all(probability.is_scored for probability in self.probabilities)
-
-    @property
-    def sources(self) -> list[None]:
-        """None for each token: servers do not report which ones they drafted."""
-        return [None] * len(self.written.ends)
 
     @property
     def next_ms(self) -> float:
@@ -135,16 +117,12 @@ class RemoteWriting:
 
     def finish(self, rules: TextRules, limits: Limits) -> Finish | None:
         """Return the end of the completion, None to go on; see `Ending`."""
-        found = self._ending.finish(self.tokens, self.probabilities, rules, limits)
+        found = super().finish(rules, limits)
         if found is None and self._is_stray:
             return Finish("end", len(self.written.text), "stray-text")
         if found is None and self.has_ended:
             return Finish("end", len(self.written.text))
         return found
-
-    def num_shown(self, rules: TextRules, limits: Limits) -> int:
-        """Return the number of characters to show of the text so far. See `Ending`."""
-        return self._ending.num_shown(rules, limits)
 
     def end(self) -> None:
         """Do nothing: the servers may go on after a deadline, see `close`."""
@@ -201,6 +179,7 @@ class RemoteWriting:
     def _add(self, token: int, probability: TokenProbability) -> None:
         self.path.append(token)
         self.probabilities.append(probability)
+        self.sources.append(None)  # servers do not report which tokens they drafted
         self.written.add(token)
 
     def _resume(self, fault: RemoteError) -> None:

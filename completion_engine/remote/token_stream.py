@@ -14,7 +14,7 @@ from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
-from completion_engine.remote.answer import Answer, Wait, rubbish, truncated
+from completion_engine.remote.answer import Answer, Wait, malformed, truncated
 
 MAX_EVENT_BYTES = 256 << 10
 _DONE = "[DONE]"
@@ -170,7 +170,7 @@ class TokenStream:
 
     def _rubbish(self, what: str) -> RemoteError:
         self.close()
-        return rubbish(self._authority, what)
+        return malformed(self._authority, what)
 
 
 def probabilities_of(logprobs: object, tokens: Sequence[int]) -> tuple[TokenProbability, ...]:
@@ -233,7 +233,7 @@ def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
             f"{authority} {who} ({status}{f': {reason}' if reason else ''}).",
             advice="Meanwhile, Slipstream uses the model of this machine. Ask the servers' administrator.",
         )
-    return rubbish(authority, f"its status is {status}")
+    return malformed(authority, f"its status is {status}")
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

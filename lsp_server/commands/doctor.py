@@ -159,9 +159,9 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     yield Check("model", "ok", found)
     found = f"damaged: {', '.join(damaged)}" if damaged else "match their checksums"
     yield rated("stored files", found, not damaged, "Loading the model made them anew.")
-    from lsp_server.commands.machine_checks import rung_check  # noqa: PLC0415 - loads torch
+    from lsp_server.commands.machine_checks import backend_check  # noqa: PLC0415 - loads torch
 
-    yield rung_check(engine.get("rung", ""), engine.get("rung_reason", ""))
+    yield backend_check(engine.get("rung", ""), engine.get("rung_reason", ""))
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
     yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
     yield from machine.kernel_check(loaded.target.precision, loaded.target.device)
@@ -202,7 +202,7 @@ def _energy_checks(engine: CompletionEngine) -> Iterator[Check]:
     """The energy of a token, if the machine counts energy: measured on one completion."""
     from completion_engine.request import CompletionRequest  # noqa: PLC0415 - not needed for help
 
-    if engine.on_target.energy.counts:
+    if engine.energy.counts:
         engine.complete(CompletionRequest("def mean(values):\n    ", "\n", "python", deadline_ms=0))
     if energy := engine.describe().get("energy"):
         found = f"{energy['joules_per_token']:.2f} J a token ({energy['source']})"

@@ -94,7 +94,7 @@ def choose_target(settings: Settings | None = None, running: str = "") -> Choice
 def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) -> CompletionEngine:
     """The engine of `settings`, which name a model; fetches the model if it is missing.
 
-    `warms_up` as in `CompletionEngine.from_folder`. Raises SlipstreamError.
+    `warms_up` as in `load_engine_from`. Raises SlipstreamError.
     """
     from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
@@ -103,9 +103,9 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
     config = engine_config(settings)
     with compiled_meanwhile(config, report):
         ModelStore().ensure(config.target, report)
+        from completion_engine import load_engine as loading  # noqa: PLC0415 - loads torch
         from completion_engine.choice.target_chooser import TargetChooser  # noqa: PLC0415 - loads torch
-        from completion_engine.engine import CompletionEngine  # noqa: PLC0415 - as above
-    engine = CompletionEngine.load(config, report, warms_up=warms_up)
+    engine = loading.load_engine(config, report, warms_up=warms_up)
     TargetChooser().record(engine.describe())
     return engine
 

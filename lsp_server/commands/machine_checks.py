@@ -128,9 +128,9 @@ def kernel_check(precision: Precision, device: torch.device) -> list[Check]:
 
 def expected_kernel_check(dtype: str, device: str) -> list[Check]:
     """The kernel that a model of the store would run on. Raises UserError for what cannot be."""
-    from completion_engine.loading.rungs import plan_here  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.backends import plan_here  # noqa: PLC0415 - loads torch
 
-    best = plan_here(device, dtype).rungs[0]
+    best = plan_here(device, dtype).backends[0]
     return kernel_check(best.precision, best.device)
 
 
@@ -165,7 +165,7 @@ def _num_usable_cores() -> int:
 def gpu_checks(gpu: Gpu | Flaw | None) -> Iterator[Check]:
     """Check the GPU that torch finds, or the reason that it finds none."""
     from completion_engine.gpu.machine import Flaw, compiler_flaw, num_free_bytes  # noqa: PLC0415 - loads torch
-    from completion_engine.loading.rungs import plan_rungs  # noqa: PLC0415 - as above
+    from completion_engine.loading.backends import plan_backends  # noqa: PLC0415 - as above
 
     if gpu is None:
         yield Check("gpu", "ok", "none: the model runs on the processor")
@@ -175,8 +175,8 @@ def gpu_checks(gpu: Gpu | Flaw | None) -> Iterator[Check]:
         return
     version = ".".join(map(str, gpu.capability))
     found = f"{gpu.name}, {gpu.num_total_bytes / 1e9:.0f} GB, compute capability {version}"
-    plan = plan_rungs("auto", "auto", gpu)
-    yield rated("gpu", found, plan.rungs[0].name != "CPU", "Install a torch build that has code for it.")
+    plan = plan_backends("auto", "auto", gpu)
+    yield rated("gpu", found, plan.backends[0].name != "CPU", "Install a torch build that has code for it.")
     yield _largest(num_free_bytes(gpu.device))
     yield from (
         Check("gpu kernels", "slow", reason, "Plain torch is used instead.") for reason in plan.reasons
@@ -193,9 +193,9 @@ def kernels_check(flaw: Flaw | None) -> Check:
     return Check("gpu kernels", "ok", f"triton {version_of('triton')}")
 
 
-def rung_check(rung: str, reason: str) -> Check:
+def backend_check(backend: str, reason: str) -> Check:
     """Name the way the loaded model runs, and why it does not run on a faster one."""
-    found = f"{rung}: {reason}" if reason else rung
+    found = f"{backend}: {reason}" if reason else backend
     return rated("runs on", found, not reason, "See docs/gpu.md, and the log for details.")
 
 

@@ -30,10 +30,6 @@ class Completer(Protocol):
         """Run one step of background work; return False if there is none."""
         ...
 
-    def open(self, language: str) -> None:
-        """Record that a document of this language is open."""
-        ...
-
     def forget(self, document: str) -> None:
         """Record that the document is closed."""
         ...
@@ -139,17 +135,19 @@ class EngineUser:
     """A user of an engine, which other users may share. Methods are called on any thread and must not wait.
 
     `on_status` receives each change of the engine's state, `on_failure` errors that are bugs, `on_notice`
-    messages for the user, `on_grown` requests whose answers would show more by now.
+    messages for the user, `on_grown` requests whose answers would show more by now, `on_tokens` the engine's
+    tokenizer.
     """
 
     on_status: Callable[[EngineStatus], None] = _ignore
     on_failure: Callable[[BaseException], None] = _ignore
     on_notice: Callable[[Notice], None] = _ignore
     on_grown: Callable[[CompletionRequest], None] = _ignore
+    on_tokens: OnTokens = _ignore
 
 
 @dataclass(slots=True)
-class EngineJob:
+class CompletionJob:
     """A user's request to an engine thread; its functions are called on any thread."""
 
     request: CompletionRequest
@@ -165,7 +163,7 @@ class EngineJob:
             self.cancelled_s = time.perf_counter()
             self.request.cancellation.cancel()
 
-    def settle(self, answer: Completion | BaseException) -> None:
+    def answer(self, answer: Completion | BaseException) -> None:
         """Answer the request; after a cancellation, report how long the engine was still busy with it."""
         try:
             self.resolve(answer)
@@ -196,3 +194,23 @@ class EditJob:
     def cancel(self) -> None:
         """Ask the engine to stop at its next step."""
         self.request.cancellation.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchJob:
+    """A request that a user is likely to make soon. If it `writes`, its completion is written in advance."""
+
+    request: CompletionRequest
+    user: EngineUser
+    writes: bool = False
+    submitted_s: float = field(default_factory=time.perf_counter)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseJob:
+    """A document is closed: everything that is held of it goes."""
+
+    document: str
+
+
+Job = CompletionJob | EditJob | PrefetchJob | CloseJob

@@ -6,9 +6,6 @@ Creates engines, adds and removes their users, and ends them.
 from __future__ import annotations
 
 import asyncio
-import math
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,21 +13,11 @@ from typing import Any
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfig
 from completion_engine.remote.endpoint import RemoteConfig
-from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.auto_target import AutoTarget, Chooser
-from lsp_server.engine.engine_types import Completer, EngineUser, Load, LoadFor, OnTokens
+from lsp_server.engine.engine_types import EngineUser, LoadFor
 from lsp_server.engine.shared_engine import EngineKey, SharedEngine
-from lsp_server.engine.thread import EngineThread
+from lsp_server.engine.slots import EngineSlots
 from lsp_server.workspace.settings import Settings
-
-# A new engine waits this long for a dropped one to release its memory.
-MAX_WAIT_S = 20.0
-WAIT_STEP_S = 0.05
-
-# Further configurations wait until a window with one of these goes: each engine takes a model's memory.
-MAX_ENGINES = 3
-# A load that waits for a slot asks more often than this.
-WANTED_S = 2.0
 
 
 def engine_key(settings: Settings) -> EngineKey:
@@ -70,36 +57,6 @@ def _drafters(settings: Settings) -> tuple[str, ...]:
     return tuple(name for name in DRAFTERS if name in settings.drafters)
 
 
-class _Places:
-    """The slots for engines in memory, each with the thread that holds it. Used on any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders: list[EngineThread] = []
-        self._missed_s = -math.inf
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether a thread waits for a slot."""
-        return time.monotonic() - self._missed_s < WANTED_S
-
-    def take(self, thread: EngineThread) -> bool:
-        """Return whether the thread got a slot, or has one already."""
-        with self._lock:
-            self._holders = [it for it in self._holders if it is thread or not it.join(0)]
-            if thread not in self._holders:
-                if len(self._holders) >= MAX_ENGINES:
-                    self._missed_s = time.monotonic()
-                    return False
-                self._holders.append(thread)
-            return True
-
-    def leave(self, thread: EngineThread) -> None:
-        """Release the slot of the thread."""
-        with self._lock:
-            self._holders = [holder for holder in self._holders if holder is not thread]
-
-
 class EnginePool:
     """The engines of one process. Used on the event loop only, except where a method says otherwise.
 
@@ -114,8 +71,7 @@ class EnginePool:
         self._linger_s = linger_s
         self._entries: dict[EngineKey, SharedEngine] = {}
         self._used: dict[EngineUser, SharedEngine] = {}
-        self._leaving: list[EngineThread] = []
-        self._places = _Places()
+        self._slots = EngineSlots()
 
     @property
     def is_busy(self) -> bool:
@@ -127,11 +83,10 @@ class EnginePool:
         """Whether an engine is in a state that only a new process can end."""
         return any(entry.thread.is_sick for entry in self._entries.values())
 
-    def use(self, settings: Settings, user: EngineUser, on_tokens: OnTokens) -> SharedEngine:
+    def use(self, settings: Settings, user: EngineUser) -> SharedEngine:
         """Return the engine for these settings; `user` stops using its previous one.
 
-        An engine that could not be loaded is loaded again, for all its users. `on_tokens` is called on any
-        thread.
+        An engine that could not be loaded is loaded again, for all its users.
         """
         is_change = user in self._used
         self.release(user)
@@ -140,7 +95,8 @@ class EnginePool:
             key = (*key, user)  # separate per window, because a round trip to servers blocks the thread
         entry = self._entries.get(key)
         if is_change or entry is None:
-            self._drop_unused(but=entry)
+            for unused in [it for it in self._entries.values() if not it.num_users and it is not entry]:
+                self._drop(unused)
         if entry is None:
             entry = self._open(key, settings)
         elif entry.thread.status.state == "error":
@@ -149,7 +105,7 @@ class EnginePool:
             entry.timer.cancel()
             entry.timer = None
         self._used[user] = entry
-        entry.join_in(user, on_tokens)
+        entry.join_in(user)
         return entry
 
     def release(self, user: EngineUser) -> None:
@@ -158,7 +114,7 @@ class EnginePool:
         if entry is None:
             return
         entry.leave(user)
-        may_linger = self._linger_s and not self._places.is_wanted and not entry.is_remote
+        may_linger = self._linger_s and not self._slots.is_wanted and not entry.is_remote
         if not entry.num_users and may_linger:
             loop = asyncio.get_running_loop()
             entry.timer = loop.call_later(self._linger_s, self._drop, entry)
@@ -169,8 +125,7 @@ class EnginePool:
         """Drop all engines. Blocks; returns True if their threads ended within `timeout_s`."""
         for entry in tuple(self._entries.values()):
             self._drop(entry)
-        until = time.monotonic() + timeout_s
-        return all(thread.join(max(0.0, until - time.monotonic())) for thread in self._leaving)
+        return self._slots.join(timeout_s)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return for each engine the setting, its target, its state and its number of users."""
@@ -185,64 +140,17 @@ class EnginePool:
         ]
 
     def _open(self, key: EngineKey, settings: Settings) -> SharedEngine:
-        if settings.remote.url:
-            entry = SharedEngine(key, None, lambda _thread, load: load, is_remote=True)
-            entry.start(self._load_for(settings, entry.set_tokens))
-            self._entries[key] = entry
-            return entry
         auto_target = None
-        if settings.target == AUTO and self._chooser is not None:
+        if settings.target == AUTO and self._chooser is not None and not settings.remote.url:
             auto_target = AutoTarget(settings, self._chooser, self._load_for)
-        entry = SharedEngine(key, auto_target, partial(_with_place, self._places))
+        entry = SharedEngine(key, auto_target, self._slots, is_remote=bool(settings.remote.url))
         load_for = auto_target.load_first if auto_target else partial(self._load_for, settings)
-        self._leaving = [thread for thread in self._all_leaving() if not thread.join(0)]
-        entry.start(_after(tuple(self._leaving), load_for(entry.set_tokens)))
+        entry.start(load_for(entry.set_tokens))
         self._entries[key] = entry  # only now, because starting a thread may have failed
         return entry
-
-    def _all_leaving(self) -> list[EngineThread]:
-        """Threads that were asked to end, and may still hold an engine."""
-        return [*self._leaving, *(thread for entry in self._entries.values() for thread in entry.left)]
-
-    def _drop_unused(self, but: SharedEngine | None) -> None:
-        for entry in tuple(self._entries.values()):
-            if not entry.num_users and entry is not but:
-                self._drop(entry)
 
     def _drop(self, entry: SharedEngine) -> None:
         if entry.timer is not None:
             entry.timer.cancel()
         del self._entries[entry.key]
         entry.stop()
-        self._leaving += [entry.thread, *entry.left]
-
-
-def _after(leaving: tuple[EngineThread, ...], load: Load) -> Load:
-    """Return a load that first waits until the dropped engines have released their memory, or a timeout."""
-
-    def wait_and_load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
-        until = time.monotonic() + MAX_WAIT_S
-        for thread in leaving:
-            while not thread.join(WAIT_STEP_S) and time.monotonic() < until and not should_stop():
-                pass
-        return load(report, should_stop)
-
-    return wait_and_load
-
-
-def _with_place(places: _Places, thread: EngineThread, load: Load) -> Load:
-    """Return a load that first waits for a free slot for engines in memory."""
-
-    def wait_and_load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
-        while not places.take(thread):
-            report(f"Waiting: {MAX_ENGINES} other models are in memory for other windows", 0, 0)
-            if should_stop():
-                raise CancelledError
-            time.sleep(WAIT_STEP_S)
-        try:
-            return load(report, should_stop)
-        except BaseException:
-            places.leave(thread)
-            raise
-
-    return wait_and_load

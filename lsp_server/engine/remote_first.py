@@ -16,15 +16,16 @@ from typing import Literal
 
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer
-from completion_engine.request import Completion, CompletionRequest
-from lsp_server.engine.availability import Availability
+from completion_engine.request import Completion
 from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
     EditJob,
-    EngineJob,
     EngineStatus,
     EngineUser,
+    Job,
     Notice,
-    OnTokens,
+    PrefetchJob,
     empty,
 )
 from lsp_server.engine.pool import EnginePool
@@ -34,29 +35,69 @@ from lsp_server.workspace.settings import RemoteSettings, Settings
 
 # Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0
+MAX_FAILURES = 3
+FIRST_PROBE_S, LAST_PROBE_S = 1.0, 60.0
+FIRST_BUSY_S, LAST_BUSY_S = 0.5, 8.0
+
+
+class Availability:
+    """Whether to use one window's servers, by their failures and probes. Times are of any one clock."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+        self._num_failures = 0
+        self._busy_s = FIRST_BUSY_S
+        self._busy_until_s = 0.0
+        self._probe_s = FIRST_PROBE_S
+
+    def may_ask(self, now_s: float) -> bool:
+        """Return whether a request may be sent to the servers now."""
+        return not self.is_down and now_s >= self._busy_until_s
+
+    def answered(self) -> None:
+        """Record that the servers answered a request."""
+        self._num_failures, self._busy_s, self._probe_s = 0, FIRST_BUSY_S, FIRST_PROBE_S
+
+    def failed(self, fault: RemoteError, now_s: float) -> None:
+        """Record a failed request. Servers without capacity get time, and do not count as down."""
+        if fault.kind == "busy":
+            self._busy_until_s = now_s + max(self._busy_s, fault.retry_s)
+            self._busy_s = min(2 * self._busy_s, LAST_BUSY_S)
+            return
+        self._num_failures += 1
+        self.is_down = self.is_down or fault.is_lasting or self._num_failures >= MAX_FAILURES
+
+    def go_down(self) -> float:
+        """Record that the servers are down; return the seconds until the next probe."""
+        self.is_down = True
+        pause_s, self._probe_s = self._probe_s, min(2 * self._probe_s, LAST_PROBE_S)
+        return pause_s
+
+    def come_back(self) -> None:
+        """Record a successful probe. The next answers decide how long the servers stay in use."""
+        self.is_down, self._num_failures, self._busy_until_s = False, 0, 0.0
 
 
 class RemoteFirst:
     """The servers in `settings` and the local engine for the same settings; `user` receives both states."""
 
-    def __init__(
-        self, engines: EnginePool, settings: Settings, user: EngineUser, on_tokens: OnTokens
-    ) -> None:
-        self._engines, self._user, self._on_tokens = engines, user, on_tokens
+    def __init__(self, engines: EnginePool, settings: Settings, user: EngineUser) -> None:
+        self._engines, self._user = engines, user
         self._local_settings = settings.model_copy(update={"remote": RemoteSettings()})
         self._loop = asyncio.get_running_loop()
         self._availability = Availability()
         self._tokens: TokenSource | None = None
         self._fault = ""  # the reason that the servers do not answer, for users
-        self._languages: dict[str, None] = {}
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
         self._local: SharedEngine | None = None
         self._has_closed = False
-        self._probing: Literal["", "asked", "loading"] = ""
-        self._remote_user = replace(user, on_status=lambda status: self._call(self._on_remote, status))
-        self._local_user = replace(user, on_status=lambda _status: self._call(self._tell))
-        self._remote = engines.use(settings, self._remote_user, self._set_tokens)
+        self._probing: Literal["", "requested", "loading"] = ""
+        self._remote_user = replace(
+            user, on_status=partial(self._call, self._on_remote), on_tokens=self._set_tokens
+        )
+        self._local_user = replace(user, on_status=lambda _status: self._call(self._publish))
+        self._remote = engines.use(settings, self._remote_user)
 
     @property
     def status(self) -> EngineStatus:
@@ -65,8 +106,8 @@ class RemoteFirst:
             return _with_what_leaves(self._remote.status)
         local = self._local.status if self._local else EngineStatus()
         message = local.message or f"{self._fault} Suggestions come from this machine."
-        said = {"answers": False, "fault": self._fault}
-        return replace(local, message=message).with_details(remote=said)
+        servers = {"answers": False, "fault": self._fault}
+        return replace(local, message=message).with_details(remote=servers)
 
     @property
     def refusal(self) -> str:
@@ -74,10 +115,31 @@ class RemoteFirst:
         refusal = self._remote.refusal
         return self._local.refusal if refusal and self._local is not None else refusal
 
-    def submit(self, job: EngineJob) -> None:
-        """Send a job to the servers, or to the local engine if they are down or must not see the document."""
+    def submit(self, job: Job) -> None:
+        """Send a job to the engine that is to do it.
+
+        The servers complete, unless they are down or must not see the document. They neither prefetch nor
+        score edits, so the local engine does that, if it is loaded.
+        """
+        match job:
+            case CompletionJob():
+                self._complete(job)
+            case PrefetchJob():
+                if self._local is not None and (self._availability.is_down or not job.request.may_leave):
+                    self._local.submit(replace(job, user=self._local_user))
+            case EditJob():
+                if self._local is None:
+                    job.resolve(EditAnswer(rule="edit-needs-local-model"))
+                else:
+                    self._local.submit(replace(job, user=self._local_user))
+            case CloseJob():
+                for engine in (self._remote, self._local):
+                    if engine is not None:
+                        engine.submit(job)
+
+    def _complete(self, job: CompletionJob) -> None:
         if self._availability.is_down or not job.request.may_leave:
-            self._ask_local(job)
+            self._complete_locally(job)
         elif refusal := self._remote.refusal:
             job.resolve(empty(refusal))
         elif not self._availability.may_ask(self._loop.time()):
@@ -89,29 +151,6 @@ class RemoteFirst:
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
 
-    def submit_edit(self, job: EditJob) -> None:
-        """Send a job to the local engine, if there is one, because the servers cannot score texts."""
-        if self._local is None:
-            job.resolve(EditAnswer(rule="edit-needs-local-model"))
-        else:
-            self._local.submit_edit(replace(job, user=self._local_user))
-
-    def prefetch(self, _user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Let the local engine prepare for the request, if it is the one that answers."""
-        if self._local is not None and (self._availability.is_down or not request.may_leave):
-            self._local.prefetch(self._local_user, request, writes=writes)
-
-    def open(self, language: str) -> None:
-        """See `EngineThread`."""
-        self._languages[language] = None
-        for engine in self._all:
-            engine.open(language)
-
-    def forget(self, document: str) -> None:
-        """See `EngineThread`."""
-        for engine in self._all:
-            engine.forget(document)
-
     def close(self) -> None:
         """Stop using both engines."""
         self._has_closed = True
@@ -119,13 +158,9 @@ class RemoteFirst:
             if timer is not None:
                 timer.cancel()
         self._engines.release(self._remote_user)
-        self._let_local_go()
+        self._release_local()
 
-    @property
-    def _all(self) -> list[SharedEngine]:
-        return [self._remote, *([self._local] if self._local else [])]
-
-    def _ask_local(self, job: EngineJob) -> None:
+    def _complete_locally(self, job: CompletionJob) -> None:
         local = self._with_local()
         if refusal := local.refusal:
             job.resolve(empty(refusal))
@@ -134,7 +169,7 @@ class RemoteFirst:
         job.request.cancellation.when_cancelled(attempt.cancel)
         local.submit(attempt)
 
-    def _on_answer(self, job: EngineJob, answer: Completion | BaseException) -> None:
+    def _on_answer(self, job: CompletionJob, answer: Completion | BaseException) -> None:
         """Handle the answer of the servers' engine to a job."""
         if isinstance(answer, RemoteError) and not self._has_closed:
             was_down = self._availability.is_down
@@ -142,7 +177,7 @@ class RemoteFirst:
             if self._availability.is_down and not was_down:
                 self._go_down(str(answer))
             if self._availability.is_down and not job.request.cancellation.is_cancelled:
-                self._ask_local(job)
+                self._complete_locally(job)
             else:
                 job.resolve(empty("servers-busy" if answer.kind == "busy" else "servers-failed"))
             return
@@ -160,7 +195,7 @@ class RemoteFirst:
             self._go_down(f"{status.message} {status.advice}".strip())
         elif self._probing == "loading":  # else it only has nothing to do
             self._come_back()
-        self._tell()
+        self._publish()
 
     def _go_down(self, fault: str) -> None:
         """Let the local engine answer from now on, and probe the servers."""
@@ -171,12 +206,12 @@ class RemoteFirst:
         self._with_local()
         if self._probe is not None:
             self._probe.cancel()
-        self._probe = self._loop.call_later(self._availability.go_down(), self._look_again)
-        self._tell()
+        self._probe = self._loop.call_later(self._availability.go_down(), self._probe_servers)
+        self._publish()
 
-    def _look_again(self) -> None:
+    def _probe_servers(self) -> None:
         """Probe the servers by loading their engine again."""
-        self._probe, self._probing = None, "asked"
+        self._probe, self._probing = None, "requested"
         self._remote.reload()
 
     def _come_back(self) -> None:
@@ -184,7 +219,7 @@ class RemoteFirst:
         self._fault = self._probing = ""
         self._user.on_notice(Notice("Suggestions come from your team's servers again."))
         if self._tokens is not None:
-            self._on_tokens(self._tokens)
+            self._user.on_tokens(self._tokens)
         self._keep_local()
 
     def _keep_local(self) -> None:
@@ -193,18 +228,16 @@ class RemoteFirst:
             self._release.cancel()
             self._release = None
         if not self._availability.is_down:
-            self._release = self._loop.call_later(KEEP_LOCAL_S, self._let_local_go)
+            self._release = self._loop.call_later(KEEP_LOCAL_S, self._release_local)
 
     def _with_local(self) -> SharedEngine:
         """Return the local engine; load it if necessary."""
         self._keep_local()
         if self._local is None:
-            self._local = self._engines.use(self._local_settings, self._local_user, self._on_tokens)
-            for language in self._languages:
-                self._local.open(language)
+            self._local = self._engines.use(self._local_settings, self._local_user)
         return self._local
 
-    def _let_local_go(self) -> None:
+    def _release_local(self) -> None:
         if self._local is not None:
             self._engines.release(self._local_user)
             self._local = self._release = None
@@ -212,9 +245,9 @@ class RemoteFirst:
     def _set_tokens(self, tokens: TokenSource) -> None:
         """Store the servers' tokenizer. Called on any thread."""
         self._tokens = tokens
-        self._on_tokens(tokens)
+        self._user.on_tokens(tokens)
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         if not self._has_closed:
             self._user.on_status(self.status)
 
@@ -226,9 +259,9 @@ class RemoteFirst:
 
 def _with_what_leaves(status: EngineStatus) -> EngineStatus:
     """Return the state of servers that answer, with a sentence about what is sent to them."""
-    said = status.details.get("remote")
-    if status.state != "ready" or not said:
+    servers = status.details.get("remote")
+    if status.state != "ready" or not servers:
         return status
     return replace(
-        status, message=f"Suggestions come from {said['servers']}, which receives {said['leaves']}."
+        status, message=f"Suggestions come from {servers['servers']}, which receives {servers['leaves']}."
     )

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import EditJob, EngineJob, EngineUser
-
-
-class Prefetch(NamedTuple):
-    """A predicted request. If it `writes`, its completion is written in advance.
-
-    Work for it begins at `from_s`, in `time.perf_counter()` seconds.
-    """
-
-    request: CompletionRequest
-    writes: bool = False
-    from_s: float = 0.0
+from lsp_server.engine.engine_types import CloseJob, CompletionJob, EditJob, EngineUser, Job, PrefetchJob
 
 
 class RequestQueue:
-    """At most one request per user, one prefetch, and the documents that were opened and closed.
+    """At most one request per user, one prefetch, and the documents that were closed.
 
     The user that was served longest ago is next, and a new user is last. So a request waits for at most one
     request of each other user.
     """
 
     def __init__(self) -> None:
-        self._jobs: dict[EngineUser, EngineJob] = {}
+        self._jobs: dict[EngineUser, CompletionJob] = {}
         self._turns: dict[EngineUser, int] = {}
         self._num_turns = 0
         self._edits: dict[EngineUser, EditJob] = {}
-        self._prefetch: tuple[EngineUser, Prefetch] | None = None
+        self.next_prefetch: PrefetchJob | None = None
         self._closed: dict[str, None] = {}
         self._known: dict[EngineUser, set[str]] = {}  # documents that the engine may hold data of
-        self._languages: dict[str, None] = {}
 
     @property
     def has_jobs(self) -> bool:
@@ -46,20 +32,35 @@ class RequestQueue:
         """Whether several users have sent requests, so that one may type while another pauses."""
         return len(self._known) > 1
 
-    @property
-    def next_prefetch(self) -> Prefetch | None:
-        """The predicted request."""
-        return self._prefetch[1] if self._prefetch else None
+    def submit(self, job: Job) -> None:
+        """Add a job.
 
-    def submit(self, job: EngineJob) -> None:
-        """Add a user's request in place of its older one, and drop its prefetch."""
-        self._drop_prefetch(job.user)
-        self._know(job.user, job.request)
-        self._jobs[job.user] = job
-        if job.user not in self._turns:
-            self._turns[job.user] = self._next_turn()
+        A completion or an edit replaces its user's older one, and a completion also ends its user's prefetch.
+        A prefetch replaces any other, except that one without `writes` never replaces another user's with it.
+        """
+        match job:
+            case CompletionJob():
+                self._drop_prefetch(job.user)
+                self._know(job.user, job.request)
+                self._jobs[job.user] = job
+                if job.user not in self._turns:
+                    self._turns[job.user] = self._next_turn()
+            case PrefetchJob():
+                self._know(job.user, job.request)
+                waiting = self.next_prefetch
+                if waiting is None or waiting.user is job.user or job.writes or not waiting.writes:
+                    self.next_prefetch = job
+            case EditJob():
+                self._edits[job.user] = job
+            case CloseJob(document):
+                for known in self._known.values():
+                    if document in known:
+                        known.discard(document)
+                        self._closed[document] = None
+                if self.next_prefetch is not None and self.next_prefetch.request.document == document:
+                    self.next_prefetch = None
 
-    def submit_again(self, job: EngineJob) -> None:
+    def submit_again(self, job: CompletionJob) -> None:
         """Queue a request for a turn after the other users, unless its user has a newer one or has gone."""
         if job.user in self._turns and job.user not in self._jobs:
             self._jobs[job.user] = job
@@ -70,10 +71,6 @@ class RequestQueue:
         """Whether an edit request can be served: one waits, and no completion is to be written first."""
         return bool(self._edits) and not (self.next_prefetch and self.next_prefetch.writes)
 
-    def submit_edit(self, job: EditJob) -> None:
-        """Add a user's edit request in place of the one that still waits."""
-        self._edits[job.user] = job
-
     def take_edit(self) -> EditJob:
         """Remove and return the edit request that has waited longest. Raises KeyError if there is none."""
         return self._edits.pop(next(iter(self._edits)))
@@ -81,26 +78,6 @@ class RequestQueue:
     def put_back(self, job: EditJob) -> None:
         """Queue an interrupted edit request again, unless its user has a newer one."""
         self._edits.setdefault(job.user, job)
-
-    def prefetch(self, user: EngineUser, prefetch: Prefetch) -> None:
-        """Store a predicted request; one without `writes` never replaces one with it."""
-        self._know(user, prefetch.request)
-        by, waiting = self._prefetch or (user, prefetch)
-        if by is user or prefetch.writes or not waiting.writes:
-            self._prefetch = (user, prefetch)
-
-    def open(self, language: str) -> None:
-        """Record that a document of this language is open."""
-        self._languages[language] = None
-
-    def close(self, document: str) -> None:
-        """Drop everything for a closed document, and record that it is closed."""
-        for known in self._known.values():
-            if document in known:
-                known.discard(document)
-                self._closed[document] = None
-        if self.next_prefetch is not None and self.next_prefetch.request.document == document:
-            self._prefetch = None
 
     def leave(self, user: EngineUser) -> None:
         """Drop everything of a user that has gone, and close its documents."""
@@ -118,14 +95,7 @@ class RequestQueue:
             del self._closed[document]
         return document
 
-    def take_language(self) -> str | None:
-        """Remove and return the next language of an opened document."""
-        language = next(iter(self._languages), None)
-        if language is not None:
-            del self._languages[language]
-        return language
-
-    def take_job(self) -> EngineJob | None:
+    def take_job(self) -> CompletionJob | None:
         """Remove and return the request of the user whose turn it is."""
         if not self._jobs:
             return None
@@ -133,14 +103,15 @@ class RequestQueue:
         self._turns[user] = self._next_turn()
         return self._jobs.pop(user)
 
-    def take_all(self) -> list[EngineJob]:
-        """Remove and return all waiting requests."""
-        jobs, self._jobs = list(self._jobs.values()), {}
+    def take_all(self) -> list[CompletionJob | EditJob]:
+        """Remove and return all requests that wait for an answer."""
+        jobs: list[CompletionJob | EditJob] = [*self._jobs.values(), *self._edits.values()]
+        self._jobs, self._edits = {}, {}
         return jobs
 
-    def take_prefetch(self) -> Prefetch | None:
+    def take_prefetch(self) -> PrefetchJob | None:
         """Remove and return the predicted request."""
-        prefetch, self._prefetch = self.next_prefetch, None
+        prefetch, self.next_prefetch = self.next_prefetch, None
         return prefetch
 
     def _next_turn(self) -> int:
@@ -151,5 +122,5 @@ class RequestQueue:
         self._known.setdefault(user, set()).add(request.document)
 
     def _drop_prefetch(self, user: EngineUser) -> None:
-        if self._prefetch is not None and self._prefetch[0] is user:
-            self._prefetch = None
+        if self.next_prefetch is not None and self.next_prefetch.user is user:
+            self.next_prefetch = None

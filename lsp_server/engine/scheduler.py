@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from completion_engine.errors import SlipstreamError
-from completion_engine.grammars import LANGUAGES
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import CancelledError, Completion, CompletionRequest
 from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
     EditJob,
-    EngineJob,
     EngineStatus,
     EngineUser,
     NoEngineError,
-    OnTokens,
+    PrefetchJob,
     empty,
 )
 from lsp_server.engine.pool import EnginePool, engine_key
@@ -30,40 +33,55 @@ from lsp_server.workspace.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+J = TypeVar("J", bound=CompletionJob | EditJob)
+
 
 class SupersededError(Exception):
     """A newer request replaced this one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pending(Generic[J]):
+    """A request that waits for its answer, or for the error in place of it."""
+
+    job: J
+    future: asyncio.Future[Any]
+
+    def supersede(self) -> bool:
+        """Cancel the request, and answer it now. Return whether it had no answer yet."""
+        self.job.cancel()
+        is_open = not self.future.done()
+        self.answer(CancelledError())
+        return is_open
+
+    def answer(self, answer: object) -> None:
+        """Answer the request, unless it is answered."""
+        if not self.future.done():
+            self.future.set_result(answer)
+
+
 class Scheduler:
     """Passes an engine one request at a time, the newest. Used on the event loop only.
 
-    `window` receives all events of the engine on the loop; its `on_failure` also gets each error that the
-    user can fix. `on_tokens` receives the engine's tokenizer, on any thread.
+    `window` receives all events of the engine on the loop, but the tokenizer on any thread; its `on_failure`
+    also gets each error that the user can fix.
     """
 
-    def __init__(
-        self,
-        measurements: Measurements,
-        engines: EnginePool,
-        window: EngineUser,
-        on_tokens: OnTokens,
-    ) -> None:
+    def __init__(self, measurements: Measurements, engines: EnginePool, window: EngineUser) -> None:
         self._measurements = measurements
         self._engines = engines
-        self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
-        self._current: tuple[EngineJob, asyncio.Future[Completion]] | None = None
-        self._current_edit: tuple[EditJob, asyncio.Future[EditAnswer]] | None = None
+        self._completion: _Pending[CompletionJob] | None = None
+        self._edit: _Pending[EditJob] | None = None
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
-        self._languages: dict[str, None] = {}  # languages of opened documents that have a grammar
         self._user = EngineUser(
-            on_status=lambda status: self._call(window.on_status, status),
-            on_failure=lambda error: self._call(window.on_failure, error),
-            on_notice=lambda notice: self._call(window.on_notice, notice),
-            on_grown=lambda request: self._call(window.on_grown, request),
+            on_status=partial(self._call, window.on_status),
+            on_failure=partial(self._call, window.on_failure),
+            on_notice=partial(self._call, window.on_notice),
+            on_grown=partial(self._call, window.on_grown),
+            on_tokens=window.on_tokens,
         )
 
     @property
@@ -88,10 +106,11 @@ class Scheduler:
             self.supersede_edit()
             self._leave(is_local_next=not settings.remote.url)
             self._engine, self._key = None, ()
-            self._engine = self._engine_of(settings)
+            if settings.remote.url:
+                self._engine = RemoteFirst(self._engines, settings, self._user)
+            else:
+                self._engine = self._engines.use(settings, self._user)
             self._key = key
-            for language in self._languages:
-                self._engine.open(language)
 
     def take_turn(self) -> int:
         """Return a number for an incoming request, in the order in which requests arrive."""
@@ -113,26 +132,30 @@ class Scheduler:
         refusal = self._refusal
         if self._engine is None or refusal:
             return empty(refusal)
-        future: asyncio.Future[Completion] = self._loop.create_future()
-        job = EngineJob(
+        future: asyncio.Future[Completion | BaseException] = self._loop.create_future()
+        job = CompletionJob(
             request,
             self._user,
-            resolve=lambda answer: self._call(_settle, future, answer),
-            on_idle_after_cancel=lambda ms: self._call(self._measurements.add_cancellation, ms),
+            resolve=lambda answer: self._call(pending.answer, answer),
+            on_idle_after_cancel=partial(self._call, self._measurements.add_cancellation),
         )
-        self._current = (job, future)
+        self._completion = pending = _Pending(job, future)
         self._engine.submit(job)
         try:
-            return await future
+            answer = await future
         except asyncio.CancelledError:
             job.cancel()
             self._measurements.num_cancelled += 1
             raise
-        except SlipstreamError:
-            return empty("engine-error")
         finally:
-            if self._current is not None and self._current[0] is job:
-                self._current = None
+            if self._completion is pending:
+                self._completion = None
+        if isinstance(answer, CancelledError):
+            raise SupersededError
+        if isinstance(answer, BaseException):
+            is_known = isinstance(answer, SlipstreamError | NoEngineError)
+            return empty("engine-error" if is_known else "engine-failed")
+        return answer
 
     async def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit, or none and the rule that is the reason. Completions come first.
@@ -143,45 +166,38 @@ class Scheduler:
         refusal = self._refusal
         if self._engine is None or refusal:
             return EditAnswer(rule=refusal)
-        future: asyncio.Future[EditAnswer] = self._loop.create_future()
-        job = EditJob(request, self._user, lambda answer: self._call(_settle_edit, future, answer))
-        self._current_edit = job, future
-        self._engine.submit_edit(job)
+        future: asyncio.Future[EditAnswer | BaseException] = self._loop.create_future()
+        job = EditJob(request, self._user, lambda answer: self._call(pending.answer, answer))
+        self._edit = pending = _Pending(job, future)
+        self._engine.submit(job)
         try:
-            return await future
+            answer = await future
         finally:
             job.cancel()
-            if self._current_edit is not None and self._current_edit[0] is job:
-                self._current_edit = None
+            if self._edit is pending:
+                self._edit = None
+        if isinstance(answer, CancelledError):
+            raise SupersededError
+        return EditAnswer(rule="engine-failed") if isinstance(answer, BaseException) else answer
 
     def supersede_edit(self) -> None:
         """Cancel the pending edit request, and answer it now."""
-        if self._current_edit is not None:
-            job, future = self._current_edit
-            self._current_edit = None
-            job.cancel()
-            if not future.done():
-                future.set_exception(SupersededError())
+        pending, self._edit = self._edit, None
+        if pending is not None:
+            pending.supersede()
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Predict a request: an idle engine prepares for it, and with `writes` writes its completion."""
         if self._engine is not None:
-            self._engine.prefetch(self._user, request, writes=writes)
-
-    def open(self, language: str) -> None:
-        """Notify this engine, and each later one, that a document of a language is open."""
-        if language in LANGUAGES:
-            self._languages[language] = None
-            if self._engine is not None:
-                self._engine.open(language)
+            self._engine.submit(PrefetchJob(request, self._user, writes))
 
     def forget(self, document: str) -> None:
         """Drop everything for a closed document, here and in the engine."""
-        if self._current is not None and self._current[0].request.document == document:
+        if self._completion is not None and self._completion.job.request.document == document:
             self._supersede()
         self.supersede_edit()
         if self._engine is not None:
-            self._engine.forget(document)
+            self._engine.submit(CloseJob(document))
 
     def close(self) -> None:
         """Cancel pending requests and stop using the engine."""
@@ -189,11 +205,6 @@ class Scheduler:
         self.supersede_edit()
         self._leave()
         self._engine = None
-
-    def _engine_of(self, settings: Settings) -> SharedEngine | RemoteFirst:
-        if settings.remote.url:
-            return RemoteFirst(self._engines, settings, self._user, self._on_tokens)
-        return self._engines.use(settings, self._user, self._on_tokens)
 
     def _leave(self, *, is_local_next: bool = False) -> None:
         """Stop using the present engine; the pool does so itself if it provides the next one."""
@@ -203,15 +214,10 @@ class Scheduler:
             self._engines.release(self._user)
 
     def _supersede(self) -> None:
-        """Cancel the pending request, and answer it now."""
-        if self._current is None:
-            return
-        job, future = self._current
-        self._current = None
-        job.cancel()
-        if not future.done():
+        """Cancel the pending completion request, and answer it now."""
+        pending, self._completion = self._completion, None
+        if pending is not None and pending.supersede():
             self._measurements.num_superseded += 1
-            future.set_exception(SupersededError())
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         """Call `function` on the loop, from any thread; nothing once the loop has ended."""
@@ -219,29 +225,3 @@ class Scheduler:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
             logger.debug("The event loop has ended before %s", function)
-
-
-def _settle(future: asyncio.Future[Completion], answer: Completion | BaseException) -> None:
-    if future.done():
-        return
-    if isinstance(answer, Completion):
-        future.set_result(answer)
-    elif isinstance(answer, SlipstreamError):
-        future.set_exception(answer)
-    elif isinstance(answer, NoEngineError):
-        future.set_result(empty("engine-error"))
-    elif isinstance(answer, CancelledError):
-        future.set_exception(SupersededError())
-    else:
-        future.set_result(empty("engine-failed"))
-
-
-def _settle_edit(future: asyncio.Future[EditAnswer], answer: EditAnswer | BaseException) -> None:
-    if future.done():
-        return
-    if isinstance(answer, EditAnswer):
-        future.set_result(answer)
-    elif isinstance(answer, CancelledError):
-        future.set_exception(SupersededError())
-    else:
-        future.set_result(EditAnswer(rule="engine-failed"))

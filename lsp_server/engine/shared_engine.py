@@ -10,16 +10,24 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
-from completion_engine.request import CompletionRequest
 from lsp_server.engine.auto_target import AutoTarget
-from lsp_server.engine.engine_types import EditJob, EngineJob, EngineStatus, EngineUser, Load, OnTokens
+from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
+    EngineStatus,
+    EngineUser,
+    Job,
+    Load,
+    PrefetchJob,
+)
+from lsp_server.engine.slots import EngineSlots
 from lsp_server.engine.thread import EngineThread
 from lsp_server.workspace.index_types import TokenSource
 
 EngineKey = tuple[object, ...]
-WithPlace = Callable[[EngineThread, Load], Load]
 
 MOVE_STEP_S = 0.02
 # If the user types without a pause, the larger model takes over after this number of steps.
@@ -33,24 +41,22 @@ class SharedEngine:
         self,
         key: EngineKey,
         auto_target: AutoTarget | None,
-        with_place: WithPlace,
+        slots: EngineSlots,
         *,
         is_remote: bool = False,
     ) -> None:
         self.key = key
         self.is_remote = is_remote
-        self.thread = EngineThread()
+        self.thread = slots.new_thread()
         self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.left: list[EngineThread] = []  # threads of earlier models, which are ending
         self._auto_target = auto_target
-        self._with_place = with_place
+        self._slots = slots
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._users: dict[EngineUser, OnTokens] = {}
+        self._users: dict[EngineUser, None] = {}
         self._tokens: TokenSource | None = None
-        self._languages: dict[str, None] = {}
-        self._watcher = EngineUser(on_status=lambda _status: self._call(self._look))
+        self._watcher = EngineUser(on_status=lambda _status: self._call(self._on_status))
         self._next: _Successor | None = None
         self._has_stopped = False
 
@@ -91,7 +97,8 @@ class SharedEngine:
     def reload(self) -> None:
         """Drop the present engine and load it again, on the same thread."""
         if self._load is not None:
-            self.thread.load(self._with_place(self.thread, self._load))
+            in_slot = self._load if self.is_remote else self._slots.in_slot(self.thread, self._load)
+            self.thread.load(in_slot)
 
     def stop(self) -> None:
         """Drop the engine, and the larger model that was being prepared."""
@@ -103,75 +110,55 @@ class SharedEngine:
         """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
         with self._lock:
             self._tokens = tokens
-            for on_tokens in self._users.values():
-                on_tokens(tokens)
+            for user in self._users:
+                user.on_tokens(tokens)
 
-    def join_in(self, user: EngineUser, on_tokens: OnTokens) -> None:
+    def join_in(self, user: EngineUser) -> None:
         """Add a user. It receives the state at once, and the tokenizer if it is loaded."""
         with self._lock:
-            self._users[user] = on_tokens
+            self._users[user] = None
             if self._tokens is not None:
-                on_tokens(self._tokens)
+                user.on_tokens(self._tokens)
         self.thread.join_in(user)
 
     def leave(self, user: EngineUser) -> None:
         """Remove a user."""
         with self._lock:
             del self._users[user]
-        for thread in self._threads:
-            thread.leave(user)
+        self.thread.leave(user)
+        if self._next is not None:
+            self._next.thread.leave(user)
 
-    def submit(self, job: EngineJob) -> None:
-        """See `EngineThread`; a larger model that is about to take over prepares for the same place."""
+    def submit(self, job: Job) -> None:
+        """See `EngineThread`; a larger model that is about to take over prepares for the same cursors."""
         self.thread.submit(job)
-        if self._next is not None:
-            self._next.thread.prefetch(job.user, job.request)
+        if self._next is not None and isinstance(job, CompletionJob | PrefetchJob):
+            self._next.thread.submit(PrefetchJob(job.request, job.user))
+        elif self._next is not None and isinstance(job, CloseJob):
+            self._next.thread.submit(job)
 
-    def submit_edit(self, job: EditJob) -> None:
-        """See `EngineThread`; the model that answers now decides."""
-        self.thread.submit_edit(job)
-
-    def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """See `EngineThread`; a larger model that is about to take over only prepares."""
-        self.thread.prefetch(user, request, writes=writes)
-        if self._next is not None:
-            self._next.thread.prefetch(user, request)
-
-    def open(self, language: str) -> None:
-        """See `EngineThread`."""
-        self._languages[language] = None
-        for thread in self._threads:
-            thread.open(language)
-
-    def forget(self, document: str) -> None:
-        """See `EngineThread`."""
-        for thread in self._threads:
-            thread.forget(document)
-
-    @property
-    def _threads(self) -> list[EngineThread]:
-        return [self.thread, *([self._next.thread] if self._next else [])]
-
-    def _look(self) -> None:
+    def _on_status(self) -> None:
         """Handle a new state: report it, and begin with a larger model if there is one."""
         if self._auto_target is None or self.thread.status.state != "ready":
             return
-        self._tell()
+        self._send_notice()
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
-            self._next = _Successor(target, self._call, self._look_at_next)
-            in_place = partial(self._with_place, self._next.thread)
-            load = self._auto_target.load_next(target, self._next.set_tokens, in_place)
-            self._next.start(load, self._languages)
+            watcher = EngineUser(on_status=lambda _status: self._call(self._on_next_status))
+            self._next = successor = _Successor(target, self._slots.new_thread(), watcher)
+            in_slot = partial(self._slots.in_slot, successor.thread)
+            successor.thread.start()
+            successor.thread.join_in(watcher)
+            successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
 
-    def _look_at_next(self) -> None:
+    def _on_next_status(self) -> None:
         """Handle a new state of the larger model."""
         if self._next is None or self._auto_target is None:
             return
         state = self._next.thread.status.state
         if state == "error":
             self._give_up_next()
-            self._tell()
+            self._send_notice()
         elif state == "ready" and not self._next.is_waiting:
             self._next.is_waiting = True
             self._try_move(0)
@@ -194,19 +181,18 @@ class SharedEngine:
             old.leave(user)
         old.leave(self._watcher)
         old.stop()
-        self.left = [thread for thread in self.left if not thread.join(0)] + [old]
         self.thread = successor.thread
         if successor.tokens is not None:
             self.set_tokens(successor.tokens)
-        successor.hand_over(self._watcher)
+        successor.thread.join_in(self._watcher)
+        successor.thread.leave(successor.watcher)
 
     def _give_up_next(self) -> None:
         if self._next is not None:
             self._next.thread.stop()
-            self.left = [thread for thread in self.left if not thread.join(0)] + [self._next.thread]
             self._next = None
 
-    def _tell(self) -> None:
+    def _send_notice(self) -> None:
         notice = self._auto_target.take_notice() if self._auto_target else None
         if notice is not None:
             with self._lock:
@@ -220,17 +206,15 @@ class SharedEngine:
             self._loop.call_soon_threadsafe(function)
 
 
+@dataclass(slots=True)
 class _Successor:
-    """A larger model that is being prepared, on its own thread."""
+    """A larger model that is being prepared, on its own thread, until it may take over."""
 
-    def __init__(
-        self, target: str, call: Callable[[Callable[[], None]], None], look: Callable[[], None]
-    ) -> None:
-        self.target = target
-        self.thread = EngineThread()
-        self.tokens: TokenSource | None = None
-        self.is_waiting = False  # until it may take over
-        self._watcher = EngineUser(on_status=lambda _status: call(look))
+    target: str
+    thread: EngineThread
+    watcher: EngineUser
+    tokens: TokenSource | None = None  # users receive its tokenizer when it takes over
+    is_waiting: bool = False
 
     @property
     def step(self) -> str:
@@ -241,18 +225,6 @@ class _Successor:
         share = f", {status.done / status.total:.0%}" if status.total else ""
         return f"{status.message}{share}"
 
-    def start(self, load: Load, languages: dict[str, None]) -> None:
-        self.thread.start()
-        self.thread.join_in(self._watcher)
-        for language in languages:
-            self.thread.open(language)
-        self.thread.load(load)
-
     def set_tokens(self, tokens: TokenSource) -> None:
-        """Store the loaded tokenizer; users receive it when this model takes over. Called on its thread."""
+        """Store the loaded tokenizer. Called on its thread."""
         self.tokens = tokens
-
-    def hand_over(self, watcher: EngineUser) -> None:
-        """After it has taken over, report its states to `watcher`."""
-        self.thread.join_in(watcher)
-        self.thread.leave(self._watcher)

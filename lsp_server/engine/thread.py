@@ -1,7 +1,6 @@
 """The one thread that owns an engine: loads it, serves requests, does background work when idle, and ends.
 
-Holds the engine's state and chooses the thread's next step. `request_queue` chooses the request, and
-`guarded_engine` handles errors.
+Holds the engine's state and chooses the thread's next step.
 """
 
 from __future__ import annotations
@@ -10,20 +9,28 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
-from completion_engine.request import Cancellation, CancelledError, Completion, CompletionRequest
+from completion_engine.next_edit.edits import EditAnswer
+from completion_engine.request import Cancellation, CancelledError, Completion
 from completion_engine.runtime import give_back
 from lsp_server.engine.engine_types import (
+    Completer,
+    CompletionJob,
+    EditCompleter,
     EditJob,
-    EngineJob,
     EngineStatus,
     EngineUser,
+    GrowingCompleter,
+    Job,
     Load,
+    PrefetchJob,
     failed_status,
     ready_status,
 )
 from lsp_server.engine.guarded_engine import GuardedEngine
-from lsp_server.engine.request_queue import Prefetch, RequestQueue
+from lsp_server.engine.request_queue import RequestQueue
 from lsp_server.sharing.supervision import SupervisedThread
 
 # Background work waits this long after the last completion, because a keystroke often follows soon.
@@ -33,10 +40,11 @@ READING_PAUSE_S = 0.25
 
 # An engine that does not stop within this time after a cancellation will not recover.
 STUCK_S = 30.0
+MAX_FAILURES = 3  # failures in a row after which an engine will not recover
 
 
 class EngineThread:
-    """Runs one thing at a time, in this order: stop, load, forget, complete, open, edit, background work.
+    """Runs one thing at a time, in this order: stop, load, forget, complete, edit, background work.
 
     Every user receives each state; an error in a completion goes to the user that requested it.
     """
@@ -46,13 +54,15 @@ class EngineThread:
         self._users: list[EngineUser] = []
         self._queue = RequestQueue()
         self._load: Load | None = None
-        self._job: EngineJob | None = None
+        self._guard = GuardedEngine()
+        self._num_failures = 0
+        self._job: CompletionJob | None = None
+        self._answered: CompletionJob | None = None  # the last request that was answered
         self._edit_job: EditJob | None = None
         self._interrupt = Cancellation()
         self._may_idle = False
         self._idle_from_s = 0.0
-        self._stopping = False
-        self._engine = GuardedEngine(self._tell_all)
+        self.is_stopping = False
         self.status = EngineStatus()
         self._thread = SupervisedThread("engine", self._run, self._on_crash)
 
@@ -71,9 +81,8 @@ class EngineThread:
     @property
     def is_sick(self) -> bool:
         """Whether only a new process would help: the engine fails every time, or does not return."""
-        cancelled_s = job.cancelled_s if (job := self._job) else None
-        is_stuck = cancelled_s is not None and time.perf_counter() - cancelled_s > STUCK_S
-        return is_stuck or self._engine.fails_always
+        cancelled_s = (job.cancelled_s if (job := self._job) else None) or float("inf")
+        return self._num_failures >= MAX_FAILURES or time.perf_counter() - cancelled_s > STUCK_S
 
     def start(self) -> None:
         """Start the thread; it waits for `load`."""
@@ -90,119 +99,87 @@ class EngineThread:
         with self._changed:
             self._users = [other for other in self._users if other is not user]
             self._queue.leave(user)
-            self._engine.leave(user)
+            if self._answered is not None and self._answered.user is user:
+                self._answered = None
             self._changed.notify()
 
     def load(self, load: Load) -> None:
         """Drop the present engine, or cancel its loading, and load another."""
         with self._changed:
-            self._load = load
-            self._wake()
-            self.status = EngineStatus()
-            if not self._stopping:
+            self._load, self.status = load, EngineStatus()
+            self._interrupt.cancel()
+            self._changed.notify()
+            if not self.is_stopping:
                 self._thread.start()  # again, if it ended after too many crashes
 
-    def submit(self, job: EngineJob) -> None:
-        """Add `job` in place of its user's waiting one, which gets no answer.
+    def submit(self, job: Job) -> None:
+        """Add a job; `RequestQueue` decides which earlier one of its user it replaces.
 
-        A running job of another user is asked to yield.
+        Background work yields to all that a user waits for, and a running completion to another user's.
         """
         with self._changed:
             self._queue.submit(job)
-            if self._job is not None and self._job.user is not job.user:
-                self._job.request.cancellation.give_way()
-            self._wake(job.request)
-
-    def submit_edit(self, job: EditJob) -> None:
-        """Add an edit request in place of its user's waiting one. Completions come first."""
-        with self._changed:
-            self._queue.submit_edit(job)
-            self._interrupt.cancel()
-            self._changed.notify()
-
-    def prefetch(self, user: EngineUser, request: CompletionRequest, *, writes: bool = False) -> None:
-        """Prepare for a predicted request in the background, after a short pause.
-
-        With `writes`, its completion is written too, as soon as no request runs: the user pressed a key, so
-        other background work yields.
-        """
-        from_s = time.perf_counter() + (0.0 if writes else IDLE_PAUSE_S)
-        with self._changed:
-            self._queue.prefetch(user, Prefetch(request, writes, from_s))
-            if writes:
-                self._interrupt.cancel(request)
-            self._changed.notify()
-
-    def open(self, language: str) -> None:
-        """Notify the engine, when it is idle, that a document of a language is open."""
-        with self._changed:
-            self._queue.open(language)
-            self._changed.notify()
-
-    def forget(self, document: str) -> None:
-        """Notify the engine, when it is idle, that a document is closed."""
-        with self._changed:
-            self._queue.close(document)
+            match job:
+                case CompletionJob():
+                    if self._job is not None and self._job.user is not job.user:
+                        self._job.request.cancellation.give_way()
+                    self._interrupt.cancel(job.request)
+                case PrefetchJob(writes=True):  # the user pressed a key
+                    self._interrupt.cancel(job.request)
+                case EditJob():
+                    self._interrupt.cancel()
             self._changed.notify()
 
     def stop(self) -> None:
         """Ask the thread to end and to release the engine; see `join`."""
         with self._changed:
-            self._stopping = True
-            self._wake()
+            self.is_stopping = True
+            self._interrupt.cancel()
+            self._changed.notify()
 
     def join(self, timeout_s: float) -> bool:
         """Return whether the thread ends within `timeout_s`."""
         return self._thread.join(timeout_s)
 
-    def _wake(self, request: CompletionRequest | None = None) -> None:
-        self._interrupt.cancel(request)
-        self._changed.notify()
-
     def _run(self) -> None:
         while (task := self._next()) is not None:
             task()
-        self._engine.unload()
+        self._guard.unload()
         give_back()
 
     def _on_crash(self, error: BaseException, is_final: bool) -> None:
         """Handle a crash of the thread outside of the engine: all waiting requests are answered."""
         with self._changed:
-            held = [job for job in (self._job, *(self._queue.take_all() if is_final else ())) if job]
-            held_edits = [self._edit_job] if self._edit_job else []
-            while is_final and self._queue.has_edits:
-                held_edits.append(self._queue.take_edit())
+            held = [*filter(None, (self._job, self._edit_job)), *(self._queue.take_all() if is_final else ())]
             self._job = self._edit_job = None
-            if is_final:
-                self._engine.give_up()
+            if is_final:  # dropped without closing it
+                self._guard.engine, self._num_failures = None, MAX_FAILURES
             if is_final or (self.status.state == "loading" and self._load is None):
-                self._set_status(failed_status(error))
-        for job in (*held, *held_edits):
+                self._publish(failed_status(error), is_final=is_final)
+        for job in held:
             with contextlib.suppress(Exception):  # the crash may have been in answering
                 job.resolve(error)
-        self._tell_all(error)
+        self._report(error)
 
-    def _next(self) -> Callable[[], None] | None:  # noqa: PLR0911 - one for each thing that may be next
+    def _next(self) -> Callable[[], object] | None:
         """Wait for the next thing to do and return it; None at the end."""
         with self._changed:
             while True:
-                if self._stopping:
+                if self.is_stopping:
                     return None
                 if (load := self._load) is not None:
                     self._load = None
-                    return lambda: self._do_load(load)
+                    return partial(self._do_load, load)
                 if (document := self._queue.take_closed()) is not None:
-                    return lambda: self._engine.call(lambda engine: engine.forget(document))
+                    return partial(self._guard.call, lambda engine: engine.forget(document), self._report)
                 if (job := self._queue.take_job()) is not None:
                     self._job = job
                     job.request.cancellation.give_way(must=self._queue.has_jobs)
-                    return lambda: self._do_complete(job)
-                if self._engine.is_there and (language := self._queue.take_language()) is not None:
-                    return lambda: self._engine.call(lambda engine: engine.open(language))
-                if self._engine.is_there and self._queue.has_edits:
-                    self._edit_job = edit_job = self._queue.take_edit()
+                    return partial(self._do_complete, job)
+                if self._guard.engine is not None and self._queue.has_edits:
+                    self._edit_job = self._queue.take_edit()
                     self._interrupt = Cancellation()
-                    return lambda: self._do_edit(edit_job)
+                    return partial(self._do_edit, self._edit_job)
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
                     return self._idle_task()
@@ -211,57 +188,77 @@ class EngineThread:
     def _pause_s(self) -> float | None:
         """Seconds until background work begins or continues; None without any."""
         prefetch = self._queue.next_prefetch
-        if not self._engine.is_there or not (prefetch or self._may_idle):
+        if self._guard.engine is None or not (prefetch or self._may_idle):
             return None
-        return (prefetch.from_s if prefetch else self._idle_from_s) - time.perf_counter()
+        if prefetch is None:
+            return self._idle_from_s - time.perf_counter()
+        return prefetch.submitted_s + (0.0 if prefetch.writes else IDLE_PAUSE_S) - time.perf_counter()
 
     def _idle_task(self) -> Callable[[], None]:
         """Return one step of background work; if a request is predicted, its first step."""
         self._interrupt = Cancellation()
-        if self._queue.is_shared:
-            self._interrupt.give_way()
-        self._may_idle = True  # until a step finds that nothing is left
-        prefetch = self._queue.take_prefetch()
-        if prefetch is not None:
-            self._idle_from_s = prefetch.from_s  # the pause after an answer does not apply to a prefetch
-        return lambda: self._do_idle(prefetch)
+        self._interrupt.give_way(must=self._queue.is_shared)
+        self._may_idle, self._idle_from_s = True, 0.0  # until a step finds that nothing is left
+        return partial(self._do_idle, self._queue.take_prefetch())
 
     def _do_load(self, load: Load) -> None:
-        self._engine.unload()
-        self._may_idle = False
+        self._guard.unload()
+        self._may_idle, self._num_failures = False, 0
         self._publish(EngineStatus())
 
         def is_outdated() -> bool:
-            return self._stopping or self._load is not None
+            return self.is_stopping or self._load is not None
 
         def report(message: str, done: int, total: int) -> None:
             if not is_outdated():
                 self._publish(EngineStatus(message=message, done=done, total=total))
 
-        failure = self._engine.load(load, report, is_outdated)
-        if self._engine.is_there:
+        failure = self._guard.load(load, report, is_outdated)
+        if self._guard.engine is not None:
             self._may_idle = True
             self._refresh()
         elif failure is not None and not is_outdated():
             self._publish(failure)
 
-    def _do_complete(self, job: EngineJob) -> None:
-        answer = self._engine.complete(job)
+    def _do_complete(self, job: CompletionJob) -> None:
+        queue_ms = (time.perf_counter() - job.submitted_s) * 1000
+        request = replace(job.request, waited_ms=queue_ms)
+
+        def complete(engine: Completer) -> Completion:
+            request.cancellation.check()
+            return engine.complete(request)
+
+        answer = self._guard.call(complete, partial(self._on_failure, job))
+        if isinstance(answer, Completion):
+            self._num_failures, self._answered = 0, job
+            answer.stats.ms["queue"] = queue_ms
+            answer.stats.ms["total"] += queue_ms
         with self._changed:
             self._job = None
             if job.needs_another_turn(answer):
                 self._queue.submit_again(job)
                 return
-        job.settle(answer)
+        job.answer(answer)
         self._may_idle = True
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
+
+    def _on_failure(self, job: CompletionJob, error: BaseException) -> None:
+        self._num_failures += 1
+        job.user.on_failure(error)
 
     def _do_edit(self, job: EditJob) -> None:
         """Answer an edit request. If other work interrupts it, it waits again."""
         interrupt, cancellation = self._interrupt, job.request.cancellation
         unregister = cancellation.when_cancelled(interrupt.cancel)
-        answer = self._engine.propose_edit(job, interrupt)
+        request = replace(job.request, cancellation=interrupt)
+
+        def propose(engine: Completer) -> EditAnswer:
+            if isinstance(engine, EditCompleter):
+                return engine.propose_edit(request)
+            return EditAnswer(rule="edit-needs-local-model")
+
+        answer = self._guard.call(propose, job.user.on_failure)
         unregister()
         is_interrupted = isinstance(answer, CancelledError) and not cancellation.is_cancelled
         with self._changed:
@@ -271,31 +268,33 @@ class EngineThread:
         if not is_interrupted:
             job.resolve(answer)
 
-    def _do_idle(self, prefetch: Prefetch | None) -> None:
+    def _do_idle(self, prefetch: PrefetchJob | None) -> None:
+        """Run one step of background work. If the last answer would show more after it, notify its user."""
         if prefetch is not None:
-            self._engine.call(lambda engine: engine.prefetch(prefetch.request, writes=prefetch.writes))
-        more = self._engine.idle(self._interrupt)
+            ahead, writes = prefetch.request, prefetch.writes
+            self._guard.call(lambda engine: engine.prefetch(ahead, writes=writes), self._report)
+        more = self._guard.call(lambda engine: engine.idle(self._interrupt), self._report) is True
+        grown = engine.take_grown() if isinstance(engine := self._guard.engine, GrowingCompleter) else None
+        if grown is not None and (answered := self._answered) and grown.is_at(answered.request):
+            answered.user.on_grown(grown)
         self._may_idle = more or self._interrupt.is_cancelled
         if not self._may_idle:
             self._refresh()
 
     def _refresh(self) -> None:
         """Publish the engine's description of itself."""
-        details = self._engine.call(lambda engine: engine.describe()) or {}
-        self._publish(ready_status(details))
+        details = self._guard.call(lambda engine: engine.describe(), self._report)
+        self._publish(ready_status(details if isinstance(details, dict) else {}))
 
-    def _publish(self, status: EngineStatus) -> None:
-        with self._changed:
-            if self._load is None or status.state == "loading":
-                self._set_status(status)
-
-    def _set_status(self, status: EngineStatus) -> None:
+    def _publish(self, status: EngineStatus, *, is_final: bool = False) -> None:
         """Set the state, under the lock, so that a new user receives the states in their order."""
-        self.status = status
-        for user in self._users:
-            user.on_status(status)
+        with self._changed:
+            if is_final or self._load is None or status.state == "loading":
+                self.status = status
+                for user in self._users:
+                    user.on_status(status)
 
-    def _tell_all(self, error: BaseException) -> None:
+    def _report(self, error: BaseException) -> None:
         with self._changed:
             for user in self._users:
                 user.on_failure(error)

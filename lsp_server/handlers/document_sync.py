@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from lsprotocol import types
 
 from completion_engine.cutting.language_names import canonical_language
+from completion_engine.cutting.tree import load_grammar
+from completion_engine.grammars import LANGUAGES
 from lsp_server.handlers.configuration import read_missing_rules
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
 from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
-from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.supervision import SupervisedThread, on_own_thread
 from lsp_server.workspace.documents import Document, Edit, LineChange, PositionEncoding
 from lsp_server.workspace.locations import path_of
 
@@ -44,9 +48,18 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
         server.open_files.forget(server.session.location_of(item.uri))
         server.session.drop(item.uri)
     language = canonical_language(item.language_id, item.uri)
-    server.scheduler.open(language)
+    if language in LANGUAGES:
+        _load_grammar_early(language)
     server.session.edits.forget(item.uri)
     _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
+
+
+@cache
+def _load_grammar_early(language: str) -> None:
+    """Load a grammar, once, before the first keystroke needs it."""
+    thread = SupervisedThread("grammar", partial(load_grammar, language), lambda *_: None, max_crashes=1)
+    with contextlib.suppress(RuntimeError):  # no thread can be started: it is loaded when it is needed
+        thread.start()
 
 
 def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -149,7 +162,7 @@ def _put(server: SlipstreamServer, document: Document) -> None:
 
 
 def _readmit(server: SlipstreamServer) -> None:
-    """Serve documents that were one too many, as there is room now."""
+    """Serve documents that were one too many, as their number allows it now."""
     for location in server.session.readmit():
         server.open_files.show_to_index(location)
 

@@ -50,11 +50,7 @@ async def inline_completion(
     selected = None
     if (info := params.context.selected_completion_info) is not None:
         selected = Selected(line_column_of(info.range.start), line_column_of(info.range.end), info.text)
-    try:
-        offers = await suggest(server, uri, place, asked, selected)
-    except SupersededError:
-        # A newer request replaced this one, which ends as if the client had cancelled it.
-        raise asyncio.CancelledError from None
+    offers = await suggest(server, uri, place, asked, selected)
     return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
@@ -66,11 +62,7 @@ async def completion(server: SlipstreamServer, params: types.CompletionParams) -
     asked: TriggerKind = "by typing"
     if kind == types.CompletionTriggerKind.Invoked:
         asked = "maybe" if server.session.is_behind_word(uri, place) else "to choose"
-    try:
-        offers = await suggest(server, uri, place, asked)
-    except SupersededError:
-        raise asyncio.CancelledError from None
-    return lsp_conversion.completions(offers, server.session.encoding)
+    return lsp_conversion.completions(await suggest(server, uri, place, asked), server.session.encoding)
 
 
 async def suggest(
@@ -82,7 +74,7 @@ async def suggest(
 ) -> tuple[Offer, ...]:
     """Return the suggestions at a cursor, best first; they continue the `selected` item.
 
-    Raises SupersededError when a newer request came, CancelledError when the client cancelled.
+    Raises CancelledError when the client cancelled, or sent a newer request: no client waits for this one.
     """
     begin = time.perf_counter()
     session = server.session
@@ -140,7 +132,7 @@ def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings
 async def _complete(
     server: SlipstreamServer, snapshot: DocumentSnapshot, request: CompletionRequest, turn: int
 ) -> Completion:
-    """Return the engine's completion. Raises as `suggest`, after noting a superseded request."""
+    """Return the engine's completion. Raises as `suggest`, after remembering a superseded request."""
     try:
         return await server.scheduler.complete(request, turn)
     except SupersededError:
@@ -148,7 +140,7 @@ async def _complete(
         offers.remember(
             CompletionRecord(offers.next_id(), snapshot, empty("superseded"), outcome="superseded")
         )
-        raise
+        raise asyncio.CancelledError from None
 
 
 def _measure(
@@ -176,14 +168,6 @@ def _rest_of(server: SlipstreamServer, selected: Selected, snapshot: DocumentSna
     return without_surrogates(plain_newlines(rest))
 
 
-def _after(ahead: str, completion: Completion) -> Completion:
-    """Return `completion` with the rest of the selected item in front of it."""
-    if not ahead or not completion.text:
-        return completion
-    segments = (CompletionSegment(ahead, "selected"), *completion.segments)
-    return replace(completion, text=ahead + completion.text, segments=segments)
-
-
 def _offers(
     server: SlipstreamServer, snapshot: DocumentSnapshot, completion: Completion, ahead: str
 ) -> tuple[Offer, ...]:
@@ -192,7 +176,10 @@ def _offers(
     offers: dict[str, Offer] = {}
     records: list[CompletionRecord] = []
     for rank, candidate in enumerate((completion, *completion.alternatives)):
-        whole = _after(ahead, replace(candidate, alternatives=()))
+        whole = replace(candidate, alternatives=())
+        if ahead and whole.text:
+            segments = (CompletionSegment(ahead, "selected"), *whole.segments)
+            whole = replace(whole, text=ahead + whole.text, segments=segments)
         record = CompletionRecord(session.offers.next_id(), snapshot, whole, rank=rank)
         offer = fitted(session.documents.get(snapshot.uri), record.id, snapshot, whole)
         if offer is not None:

@@ -107,10 +107,10 @@ def _request(
     last_edit = {hunk.document: number for number, hunk in enumerate(hunks, 1)}
     others = [it for it in session.documents.values() if it is not focused] if is_wide else []
     frozen: list[EditDocument] = []
-    room = _MAX_CHARS
+    num_left = _MAX_CHARS
     for document in (focused, *sorted(others, key=lambda it: -last_edit.get(it.uri, 0))):
-        room -= document.num_chars
-        if session.edits.is_followed(document.uri) and room > 0 and len(frozen) < _MAX_DOCUMENTS:
+        num_left -= document.num_chars
+        if session.edits.is_followed(document.uri) and num_left > 0 and len(frozen) < _MAX_DOCUMENTS:
             path = session.location_of(document.uri).name
             frozen.append(EditDocument(document.uri, path, document.language, document.contents()))
     folder = session.location_of(focused.uri).folder

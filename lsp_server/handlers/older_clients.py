@@ -6,14 +6,12 @@ suggestions of `textDocument/inlineCompletion` in another shape, in UTF-16 units
 
 from __future__ import annotations
 
-import asyncio
 import platform
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.engine.scheduler import SupersededError
 from lsp_server.handlers.inline_completion import TriggerKind, suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.server import SlipstreamServer
@@ -59,16 +57,15 @@ def completions_for(asked: TriggerKind) -> Callable[[SlipstreamServer, Any], Awa
 
     async def handler(server: SlipstreamServer, params: Any) -> dict[str, Any]:
         try:
-            uri, place = lsp_conversion.read_position(_with_document(params))
+            document = params["doc"]
+            text_document = {"uri": document["uri"]}
+            uri, place = lsp_conversion.read_position(
+                {"textDocument": text_document, "position": document["position"]}
+            )
         except (LookupError, TypeError) as error:
             raise JsonRpcInvalidParams from error
-        try:
-            offers = await suggest(server, uri, place, asked)
-        except SupersededError:
-            raise asyncio.CancelledError from None
-        return {
-            "completions": [lsp_conversion.older_item(offer, params["doc"]["position"]) for offer in offers]
-        }
+        offers = await suggest(server, uri, place, asked)
+        return {"completions": [lsp_conversion.older_item(offer, document["position"]) for offer in offers]}
 
     return handler
 
@@ -94,12 +91,6 @@ def notify_accepted(server: SlipstreamServer, params: Any) -> str:
         session.measurements.num_accepted += 1
     session.accept(name, length if is_part else None)
     return "OK"
-
-
-def _with_document(params: Any) -> Any:
-    """Return the parameters with the document and the position that `doc` names."""
-    document = params["doc"]
-    return {"textDocument": {"uri": document["uri"]}, "position": document["position"]}
 
 
 _IN_ORDER = _always("OK")

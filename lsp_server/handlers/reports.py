@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.engine.scheduler import SupersededError
 from lsp_server.handlers.inline_completion import suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
@@ -41,10 +39,7 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
         )
     record = server.session.offers.last_at(snapshot)
     if record is None or record.outcome == "superseded":
-        try:
-            await suggest(server, uri, place, "by typing")
-        except SupersededError:
-            raise asyncio.CancelledError from None
+        await suggest(server, uri, place, "by typing")
         record = server.session.offers.last_at(snapshot)
     answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
     edit = server.session.proposals.last_of(uri)

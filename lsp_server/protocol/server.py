@@ -145,8 +145,13 @@ class SlipstreamServer(LanguageServer):
         self.scheduler = Scheduler(
             self.session.measurements,
             self._engines,
-            EngineUser(self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew),
-            self.indexes.set_tokens,
+            EngineUser(
+                self._on_engine_status,
+                self._on_failure,
+                self._on_notice,
+                self.growth.grew,
+                self.indexes.set_tokens,
+            ),
         )
 
     def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.request import MemorySetting
 from lsp_server.commands.bench_exactness import ExactnessOptions, measure_exactness, show_exactness
 from lsp_server.commands.terminal import interruptible, progress_bar
@@ -38,7 +38,7 @@ def exactness(
     samples = cli.samples_of(prompts, tasks or [], root)
     given = ExactnessOptions(tokens, temperature, memory)
     with interruptible(), progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(config, report)
+        engine = load_engine(config, report)
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)
         found = measure_exactness(engine, samples, index, given, report)

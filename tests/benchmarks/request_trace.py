@@ -4,9 +4,8 @@
 
 A profiler records every file that a warm completion enters, in a real server with a miniature model. `--json`
 prints the files themselves, in the order in which each thread first enters them. The thread that reads
-messages (`parsing.py`) and the guard around the engine (`guarded_engine.py`) are not recorded. A reader who
-follows `CompletionEngine.complete` by its calls makes a return where the next new file is not called from the
-file before it: they go back to an earlier file.
+messages is not recorded. A reader who follows `CompletionEngine.complete` by its calls makes a return where
+the next new file is not called from the file before it: they go back to an earlier file.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from typing import Any, cast
 from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine_from
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace.index_types import TokenSource
@@ -107,7 +107,7 @@ def toy_engine(folder: Path, trace: Trace) -> Callable[[Settings, OnTokens], Loa
     write_toy_model(folder)
     tokenizer = load_tokenizer(folder / TARGET)
     config = EngineConfig(TARGET, draft_model=str(folder / DRAFTER), device="cpu")
-    engine = CompletionEngine.from_folder(folder / TARGET, config, tokenizer=tokenizer)
+    engine = load_engine_from(folder / TARGET, config, tokenizer=tokenizer)
 
     def load_for(_: Settings, on_tokens: OnTokens) -> Load:
         def load(*_: Any) -> Completer:
@@ -122,12 +122,10 @@ def toy_engine(folder: Path, trace: Trace) -> Callable[[Settings, OnTokens], Loa
 async def trace_request(folder: Path, trace: Trace) -> None:
     """Open a document, complete once, type one character and record the second completion."""
     load_for = await asyncio.to_thread(toy_engine, folder / "models", trace)
-    root = folder / "repository"
-    root.mkdir()
+    (root := folder / "repository").mkdir()
     (root / "sums.py").write_text(SOURCE * 6)
     text = SOURCE * 6 + _TYPED
-    line, column = text.count("\n"), len(text.rpartition("\n")[2])
-    uri = (root / "means.py").as_uri()
+    uri, line, column = (root / "means.py").as_uri(), text.count("\n"), len(text.rpartition("\n")[2])
     async with windows_on(load_for) as windows:
         window = await windows.open()
         await window.begin(root)
@@ -148,17 +146,17 @@ async def trace_request(folder: Path, trace: Trace) -> None:
 
 def house() -> dict[str, Any]:
     """Lines, small modules and repeated names of the packages that ship."""
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
     modules = {path: num for path, num in lines.items() if path.name != "__init__.py"}
     names = Counter(path.name for path in modules)
-    rooms = Counter(path.relative_to(ROOT).parts[0] for path in {path.parent for path in modules})
+    folders = Counter(path.relative_to(ROOT).parts[0] for path in {path.parent for path in modules})
     return {
         "num_lines": sum(lines.values()),
         "num_modules": len(modules),
         "num_small_modules": sum(num < _SMALL_LINES for num in modules.values()),
         "num_repeated_names": sum(num > 1 for num in names.values()),
-        "num_folders": dict(rooms),
+        "num_folders": dict(folders),
     }
 
 
@@ -166,8 +164,7 @@ def main() -> None:
     """Print the counts of one warm request and of the packages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the files of the trace as JSON")
-    asked = parser.parse_args()
-    trace = Trace()
+    asked, trace = parser.parse_args(), Trace()
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(trace_request(Path(folder).resolve(), trace))
     by_folder = Counter(str(Path(name).parent) for name in trace.files)
@@ -180,9 +177,9 @@ def main() -> None:
     }
     if asked.json:
         sys.stdout.write(json.dumps({thread: list(names) for thread, names in trace.visits.items()}) + "\n")
-    for table in (found, house()):
-        sys.stdout.write("".join(f"{name:20} {value}\n" for name, value in table.items()))
-    sys.stdout.write(json.dumps({**found, **house()}) + "\n")
+    found |= house()
+    sys.stdout.write("".join(f"{name:20} {value}\n" for name, value in found.items()))
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.manifest import write_manifest
@@ -170,7 +171,7 @@ def test_a_hole_of_several_lines_stays_as_it_is() -> None:
 
 @pytest.fixture(scope="module")
 def plain_engine(tiny_model_dir: Path) -> CompletionEngine:
-    return CompletionEngine.load(EngineConfig(target=str(tiny_model_dir), drafters=(), num_slots=1))
+    return load_engine(EngineConfig(target=str(tiny_model_dir), drafters=(), num_slots=1))
 
 
 def test_prompts_end_at_the_cursor_with_nothing_healed(plain_engine: CompletionEngine) -> None:

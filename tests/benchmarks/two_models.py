@@ -17,6 +17,7 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.request import Completion, CompletionRequest
 from lsp_server.commands.cursor_samples import Sample, context_of, drawn_samples
 from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
@@ -160,7 +161,7 @@ def two_models(
     root = sources or released_sources()
     samples = drawn_samples(released_modules(), root, prompts) if modules else from_folder(root, prompts)
     with interruptible(), progress_bar(quiet=json) as report:
-        first, target = (CompletionEngine.load(EngineConfig(target=name), report) for name in (small, large))
+        first, target = (load_engine(EngineConfig(target=name), report) for name in (small, large))
         index = repository_index(root, target.tokenizer.encode_many)
         found = compare(
             first, target, samples, index, typed, lambda at, total: report("Comparing", at, total)

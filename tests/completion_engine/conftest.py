@@ -11,11 +11,11 @@ from completion_engine.config import EngineConfig
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.linear import can_quantise
-from completion_engine.decoding.ending import Finish, Limits, NoRules, run
+from completion_engine.decoding.completion import run
+from completion_engine.decoding.ending import Finish, Limits, NoRules
 from completion_engine.decoding.loop import Decoding, DecodingSetup
-from completion_engine.decoding.repository_bias import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import Sampler
+from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable

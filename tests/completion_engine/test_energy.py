@@ -107,7 +107,7 @@ def test_tokens_count_once_where_they_are_written_be_it_in_idle_time(
 ) -> None:
     engine = make_engine()
     domain(tmp_path, "intel-rapl:0", "package-0", 5)
-    engine.on_target.energy = find_meter("cpu", tmp_path)
+    engine.energy = find_meter("cpu", tmp_path)
     request = CompletionRequest("def add(first, second):\n    ret", "\n", "python", "a.py", deadline_ms=0.0)
     engine.prefetch(request, writes=True)
     while engine.idle(Cancellation()):
@@ -124,11 +124,11 @@ def test_an_engine_tells_its_energy_only_where_there_is_a_counter(
 ) -> None:
     engine = make_engine()
     request = CompletionRequest("def add(first, second):\n", "\n", "python", "a.py", deadline_ms=0.0)
-    engine.on_target.energy = EnergyMeter("rapl", ())
+    engine.energy = EnergyMeter("rapl", ())
     engine.complete(request)
     assert "energy" not in engine.describe()
     counter = domain(tmp_path, "intel-rapl:0", "package-0", 5)
-    engine.on_target.energy = find_meter("cpu", tmp_path)
+    engine.energy = find_meter("cpu", tmp_path)
     engine.complete(CompletionRequest("class Reader:\n", "\n", "python", "b.py", deadline_ms=0.0))
     assert engine.describe()["energy"]["source"] == "rapl"
     assert counter.exists()

@@ -20,8 +20,8 @@ from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.loading.backends import Backend, BackendChain, Plan
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.rungs import Ladder, Plan, Rung
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
 from completion_engine.target_model.in_flight import Brake
@@ -272,7 +272,7 @@ def test_who_comes_ends_a_pass_that_is_no_use_to_him_and_no_other(
     with monkeypatch.context() as patch:
         patch.setattr(Program, "run", pressed)
         assert engine.idle(come)
-    assert bool(engine.on_target.preparation._slots._slots[0].cache.num_cached) == (not typed)
+    assert bool(engine.preparation._slots._slots[0].cache.num_cached) == (not typed)
     while engine.idle(Cancellation()):
         pass
     answer = engine.complete(asked)
@@ -303,14 +303,14 @@ def test_a_pass_goes_on_for_who_needs_what_it_finds(
         engine.prefetch(asked, writes=True)
         while not (text := written_ahead(engine)):
             assert engine.idle(Cancellation())
-    assert engine.on_target.background
+    assert engine.background.current
     typed = {"a part": text[:1], "all of it": text, "something else": "\x00"}.get(typed, "")
-    assert engine.on_target.background.need_test()(replace(asked, prefix=CODE + typed)) == is_needed
+    assert engine.background.current.need_test()(replace(asked, prefix=CODE + typed)) == is_needed
 
 
 def written_ahead(engine: CompletionEngine) -> str:
-    assert isinstance(engine.on_target.background, BackgroundWriting)
-    return engine.on_target.background.decoding.written.text if engine.on_target.background.decoding else ""
+    assert isinstance(engine.background.current, BackgroundWriting)
+    return engine.background.current.decoding.written.text if engine.background.current.decoding else ""
 
 
 def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
@@ -397,7 +397,7 @@ def test_nothing_is_written_ahead_where_nothing_would_be_shown(make_engine: Make
 def test_the_grammar_of_an_opened_document_waits_for_no_keystroke(make_engine: Make) -> None:
     engine = make_engine()
     tree._parser.cache_clear()
-    engine.open("python")
+    tree.load_grammar("python")
     num_loaded = tree._parser.cache_info().misses
     engine.complete(request(CODE, max_tokens=6))
     assert tree._parser.cache_info().misses == num_loaded == 1
@@ -410,7 +410,7 @@ def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
     loaded: list[weakref.ref[LanguageModel]] = []
     are_held: list[bool] = []
 
-    def load(_: Rung) -> LanguageModel:
+    def load(_: Backend) -> LanguageModel:
         are_held.extend(one() is not None for one in loaded)
         target = load_language_model(tiny_model_dir, "cpu", "auto", 512)
         loaded.append(weakref.ref(target))
@@ -420,14 +420,14 @@ def test_nothing_holds_a_target_that_failed_while_the_next_one_is_loaded(
         raise RuntimeError("out of memory")
 
     cpu, floats = torch.device("cpu"), Precision("float32", torch.float32, "float")
-    ladder = Ladder(Plan((Rung("GPU torch", cpu, floats), Rung("CPU", cpu, floats))), load)
+    chain = BackendChain(Plan((Backend("GPU torch", cpu, floats), Backend("CPU", cpu, floats))), load)
     config = EngineConfig("tiny", device="cpu")
-    engine = ladder.climb(lambda target: CompletionEngine(config, target, tokenizer, ladder=ladder))
+    engine = chain.run_on_best(lambda target: CompletionEngine(config, target, tokenizer, chain=chain))
     engine.complete(request(CODE, max_tokens=2))
     engine.target.forward = fail  # type: ignore[assignment, method-assign]
     engine.complete(request(HEAD + "x", max_tokens=2))
     assert are_held == [False]
-    assert engine.rung.startswith("CPU")
+    assert engine.backend.startswith("CPU")
 
 
 def test_no_cache_holds_the_text_of_a_closed_document(make_engine: Make) -> None:
@@ -445,7 +445,7 @@ def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
     monkeypatch.setattr(target, "clock", PassClock({width: 10.0 + width for width in target.widths}, 0.0))
     engine, work = make_engine(), request(CODE * 2, max_tokens=24)
     engine.prepare(work)
-    _, hurried = engine.on_target._begin(work)
+    _, hurried = engine._begin(work)
     while len(hurried.tokens) < 24:
         hurried.step(0.0)
     drafted = make_engine().write(work, NoRules(), 24)

@@ -165,8 +165,8 @@ def test_a_closed_document_leaves_no_context_behind(engine: CompletionEngine) ->
 def test_contexts_of_so_many_documents_are_kept_and_no_more(engine: CompletionEngine) -> None:
     for number in range(200):
         asked = replace(request(context=FIRST), document=f"{number}.py")
-        engine.on_target.preparation.commit_context(asked)
-    assert len(engine.on_target.preparation._prompts._contexts) <= 64
+        engine.preparation.commit_context(asked)
+    assert len(engine.preparation._prompts._contexts) <= 64
 
 
 def test_two_documents_keep_their_contexts(engine: CompletionEngine) -> None:

@@ -15,8 +15,8 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.small_first import SmallFirst
 from completion_engine.target_model.language_model import LanguageModel
-from lsp_server.engine.auto_target import SmallFirst
 from tests.prices import make_rows_free
 
 Make = Callable[..., CompletionEngine]

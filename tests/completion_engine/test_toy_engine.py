@@ -10,6 +10,7 @@ from completion_engine.config import EngineConfig
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine_from
 from completion_engine.request import CompletionRequest
 from tests.prices import make_rows_free
 
@@ -34,7 +35,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletionEngine,
     found = []
     for drafters in (("ngram", "recycled", "neural"), ()):
         config = EngineConfig(TARGET, drafters, draft_model if drafters else "", device="cpu", dtype="int8")
-        found.append(CompletionEngine.from_folder(folder / TARGET, config))
+        found.append(load_engine_from(folder / TARGET, config))
         make_rows_free(found[-1].target)
     return found[0], found[1]
 

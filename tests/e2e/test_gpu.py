@@ -12,7 +12,8 @@ import torch
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu.memory import GEOMETRIES
-from completion_engine.loading.rungs import choose_precision
+from completion_engine.load_engine import load_engine_from
+from completion_engine.loading.backends import choose_precision
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
@@ -33,7 +34,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def engine(real_model_dir: Path) -> CompletionEngine:
-    return CompletionEngine.from_folder(real_model_dir, EngineConfig(device="cuda"))
+    return load_engine_from(real_model_dir, EngineConfig(device="cuda"))
 
 
 @pytest.fixture(scope="module", params=["bfloat16", "int8", "int4"])
@@ -61,7 +62,7 @@ def test_drafts_change_no_token_on_the_gpu(engine: CompletionEngine) -> None:
 @pytest.mark.real_model
 def test_the_first_answer_is_there_soon(real_model_dir: Path) -> None:
     begin = time.perf_counter()
-    engine = CompletionEngine.from_folder(real_model_dir, EngineConfig(device="cuda"))
+    engine = load_engine_from(real_model_dir, EngineConfig(device="cuda"))
     engine.complete(CompletionRequest("def add(left, right):\n    return ", "", deadline_ms=0))
     assert time.perf_counter() - begin < 60  # kernels may have to be compiled
 

@@ -12,6 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine_from
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
 from completion_engine.request import Cancellation, CompletionRequest
 from lsp_server.commands.bench_exactness import ExactnessOptions, compare
@@ -41,7 +42,7 @@ AFTER = "\n\n\nclass Square(Rectangle):\n    pass\n"
 @pytest.fixture(scope="module")
 def engine(real_model_dir: Path) -> CompletionEngine:
     """The default engine, whose drafters cost little beside a pass."""
-    engine = CompletionEngine.from_folder(real_model_dir, EngineConfig())
+    engine = load_engine_from(real_model_dir, EngineConfig())
     make_rows_free(engine.target, pass_ms=50.0)
     return engine
 

@@ -141,7 +141,7 @@ def scripted_models(app: Any) -> Any:
 
     class ScriptedModels(app.MachineModels):  # type: ignore[misc]
         def load_for(self, settings: Any, on_tokens: Any) -> Any:
-            return app.settled(load_scripted(settings, on_tokens))
+            return app.with_frozen_objects(load_scripted(settings, on_tokens))
 
         def choose(self, settings: Any, running: str, refused: Any) -> Choice:
             return Choice("scripted", "scripted", "there is no other")

@@ -60,9 +60,6 @@ class _InstantEngine:
     def idle(self, _cancellation: Cancellation) -> bool:
         return False
 
-    def open(self, language: str) -> None:
-        del language
-
     def forget(self, document: str) -> None:
         del document
 

@@ -1,4 +1,4 @@
-"""Inject faults, and print the table of docs/gpu.md: the rung that answered, the reason, the seconds.
+"""Inject faults, and print the table of docs/gpu.md: the backend that answered, the reason, the seconds.
 
 python -m tests.gpu_faults [NAME]...: all faults, or the named ones.
 """
@@ -26,7 +26,7 @@ def main() -> None:
         sys.stderr.write(f"No such fault: {', '.join(sorted(unknown))}\n")
         sys.exit(2)
     written = cache(written_on)
-    sys.stdout.write("| fault | rung | reason that is shown | answer |\n| --- | --- | --- | --- |\n")
+    sys.stdout.write("| fault | backend | reason that is shown | answer |\n| --- | --- | --- | --- |\n")
     is_right = True
     with tempfile.TemporaryDirectory(prefix="slipstream-") as name, interpreted():
         folder = Path(name) / "model"
@@ -34,11 +34,11 @@ def main() -> None:
         write_drafter(folder.parent / "drafter", folder)
         for fault in (fault for fault in FAULTS if fault.name in (sys.argv[1:] or [fault.name])):
             found = outcome_of(fault, folder)
-            is_same = (found.text, found.tokens) == written(found.rung, found.dtype, folder)
-            is_right &= is_same and found.rung == fault.rung and fault.said in found.reason
+            is_same = (found.text, found.tokens) == written(found.backend, found.dtype, folder)
+            is_right &= is_same and found.backend == fault.backend and fault.said in found.reason
             reason = f"`{found.reason.replace('`', chr(39))}`" if found.reason else "none"
             answer = f"{'correct' if is_same else 'WRONG'}, {found.seconds:.1f} s"
-            sys.stdout.write(f"| {fault.name} | {found.rung} in {found.dtype} | {reason} | {answer} |\n")
+            sys.stdout.write(f"| {fault.name} | {found.backend} in {found.dtype} | {reason} | {answer} |\n")
             sys.stdout.flush()
     sys.exit(not is_right)
 

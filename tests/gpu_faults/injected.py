@@ -1,4 +1,4 @@
-"""The faults as data: how each is injected, the rung that has to answer, and what has to be said."""
+"""The faults as data: how each is injected, the backend that has to answer, and what has to be said."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.drafting import beam_search, device_loop
 from completion_engine.gpu.machine import Flaw, Gpu
 from completion_engine.loading import gpu_target, model
-from completion_engine.loading.rungs import RungName
+from completion_engine.loading.backends import BackendName
 from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel
 
@@ -27,14 +27,14 @@ GPU = Gpu("Test GPU", (8, 9), 8_000_000_000, device=torch.device("cpu"))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: its name, its injection, the rung that answers, and a part of the reason.
+    """One fault: its name, its injection, the backend that answers, and a part of the reason.
 
     `drafts` builds the drafters too; with `later` the fault comes about once the engine is loaded.
     """
 
     name: str
     inject: Inject
-    rung: RungName
+    backend: BackendName
     said: str = ""
     drafts: bool = False
     later: bool = False

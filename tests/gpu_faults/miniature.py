@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine import engine as engine_module
+from completion_engine import load_engine as loading
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
 from completion_engine.drafting.distilled.drafter import DrafterFiles
@@ -21,7 +21,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.gpu import machine
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.loading import gpu_target, model
-from completion_engine.loading.rungs import plan_rungs
+from completion_engine.loading.backends import plan_backends
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import Findings
@@ -62,7 +62,7 @@ def machine_with_gpu() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_target, "_CAPACITIES", (CAPACITY,))
         patch.setattr(gpu_target, "_NUM_COMPARED", 8)
-        patch.setattr(engine_module, "_NUM_WARM_UP_TOKENS", 1)
+        patch.setattr(loading, "_NUM_WARM_UP_TOKENS", 1)
         patch.setattr(gpu_target, "LanguageModel", QuickTarget)
         patch.setattr(model, "LanguageModel", QuickTarget)
         patch.setattr(model, "CAPACITY", {"cpu": CAPACITY, "cuda": CAPACITY})
@@ -91,9 +91,9 @@ def config_for(folder: Path, fault: Fault) -> EngineConfig:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of an engine with a fault: the answering rung, its message, seconds to the first answer."""
+    """The result of an engine with a fault: its backend, its message, seconds to the first answer."""
 
-    rung: str
+    backend: str
     reason: str
     seconds: float
     text: str
@@ -108,7 +108,7 @@ def outcome_of(fault: Fault, folder: Path) -> Outcome:
         if not fault.later:
             fault.inject(gpu)
         begin = time.perf_counter()
-        engine = CompletionEngine.from_folder(folder, config)
+        engine = loading.load_engine_from(folder, config)
         if fault.later:
             fault.inject(gpu)
             begin = time.perf_counter()
@@ -123,18 +123,18 @@ def written_by(engine: CompletionEngine) -> tuple[int, ...]:
     return tuple(engine.write(REQUEST, NoRules(), 4).tokens[:4])
 
 
-def written_on(rung: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
-    """The target's plain text on a rung of that type, without any fault: the answer, and tokens."""
+def written_on(backend: str, dtype: str, folder: Path) -> tuple[str, tuple[int, ...]]:
+    """The target's plain text on a backend of that type, without any fault: the answer, and tokens."""
     with machine_with_gpu():
         options = gpu_target.LoadOptions(folder)
         for gpu in (GPU, machine.Gpu("T4", (7, 5), 1, device=torch.device("cpu")), None):
-            for found in plan_rungs("auto", "auto", gpu).rungs:
-                if (found.name, found.precision.name) == (rung, dtype):
+            for found in plan_backends("auto", "auto", gpu).backends:
+                if (found.name, found.precision.name) == (backend, dtype):
                     target = model.load_on(options, found)
                     config = EngineConfig(str(folder), (), prefix_chars=60, suffix_chars=20, context_tokens=0)
-                    engine = CompletionEngine(config, target, engine_module.load_tokenizer(folder))
+                    engine = CompletionEngine(config, target, loading.load_tokenizer(folder))
                     return engine.complete(REQUEST).text, written_by(engine)
-    raise LookupError(f"there is no {rung} in {dtype}")
+    raise LookupError(f"there is no {backend} in {dtype}")
 
 
 def write_drafter(folder: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a GPU, an engine answers correctly on the rung below, and says why."""
+"""Whatever goes wrong with a GPU, an engine answers correctly on the backend below, and says why."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def right(folder: Path) -> Callable[[str, str], Written]:
-    """A rung's text without any fault."""
-    return cache(lambda rung, dtype: written_on(rung, dtype, folder))
+    """A backend's text without any fault."""
+    return cache(lambda backend, dtype: written_on(backend, dtype, folder))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_an_engine_answers_on_the_rung_below(
+def test_an_engine_answers_on_the_next_backend(
     fault: Fault, folder: Path, right: Callable[[str, str], Written]
 ) -> None:
     found = outcome_of(fault, folder)
-    assert found.rung == fault.rung
+    assert found.backend == fault.backend
     assert fault.said in found.reason
     assert bool(found.reason) == bool(fault.said)
     assert found.text
-    assert (found.text, found.tokens) == right(found.rung, found.dtype)
+    assert (found.text, found.tokens) == right(found.backend, found.dtype)

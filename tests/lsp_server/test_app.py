@@ -8,7 +8,7 @@ import sys
 PROGRAM = """
 import gc
 from lsp_server import app
-loads = [app.settled(lambda report, should_stop: number) for number in range(2)]
+loads = [app.with_frozen_objects(lambda report, should_stop: number) for number in range(2)]
 assert gc.get_freeze_count() == 0
 assert loads[0](print, bool) == loads[1](print, bool) == 1
 assert len(gc.get_objects()) < 5_000 < gc.get_freeze_count(), (len(gc.get_objects()), gc.get_freeze_count())

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import EngineUser
+from lsp_server.engine.engine_types import Job, PrefetchJob
 from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.leave_rules import LeaveRules, Question
@@ -138,13 +137,15 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
 ) -> None:
     expected: set[str] = set()
 
-    def prefetch(
-        _: SharedEngine, _user: EngineUser, request: CompletionRequest, *, writes: bool = False
-    ) -> None:
-        del writes
-        expected.add(request.indexed_as)
+    submit = SharedEngine.submit
 
-    monkeypatch.setattr(SharedEngine, "prefetch", prefetch)
+    def record(engine: SharedEngine, job: Job) -> None:
+        if isinstance(job, PrefetchJob):
+            expected.add(job.request.indexed_as)
+        else:
+            submit(engine, job)
+
+    monkeypatch.setattr(SharedEngine, "submit", record)
     monkeypatch.setattr("lsp_server.workspace.prefetch.PAUSE_S", 0.0)
     for name in ("ignored/private.py", "loans.py", ".gitignore"):  # the first one loads the local engine
         uri = (root / name).as_uri()

@@ -35,9 +35,6 @@ class InstantEngine:
     def idle(self, _cancellation: Cancellation) -> bool:
         return False
 
-    def open(self, language: str) -> None:
-        pass
-
     def forget(self, document: str) -> None:
         del document
 
@@ -67,7 +64,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     register(server)
     sent = Sent()
     server.protocol.set_writer(sent)
-    server.scheduler = Scheduler(server.session.measurements, engines, EngineUser(), lambda _tokens: None)
+    server.scheduler = Scheduler(server.session.measurements, engines, EngineUser())
     server.indexes = FolderIndexes(lambda _report: None, lambda: False)
     server.open_files = OpenFiles(
         server.session, server.indexes, server.messages.show_of_file, lambda _uri: None, lambda: None

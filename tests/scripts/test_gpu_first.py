@@ -47,7 +47,7 @@ def test_a_failure_is_a_line_and_the_next_stage_runs(monkeypatch: pytest.MonkeyP
         raise AssertionError("libcuda.so cannot found!")
         yield {}
 
-    stages = {"first": fails, "ladder": gpu_first.ladder}
+    stages = {"first": fails, "ladder": gpu_first.chain}
     monkeypatch.setattr(gpu_first, "STAGES", stages)
     found: list[str] = []
     trial = gpu_first.trial_of(is_small=True, model=None)

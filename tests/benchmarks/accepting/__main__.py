@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from lsp_server.commands.terminal import console, progress_bar, write_json
 from tests.benchmarks.accepting.holes import accepting_rows, measure_accepting
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
@@ -36,7 +36,7 @@ def accepting(
     until_s = time.monotonic() + minutes * 60
     kept = JsonLines(results)
     with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target, context_tokens=0), report)
+        engine = load_engine(EngineConfig(target=target, context_tokens=0), report)
         drawn = [_positions(name, prompts) for name in language or _LANGUAGES]
         positions = list(interleaved(*drawn))
         measure_accepting(engine, positions, kept, partial(report, "Accepting"), until_s)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.loading.drafters import build_drafters
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
@@ -74,7 +74,7 @@ def _show(found: Mapping[str, Any]) -> None:
 
 def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: int, *, quiet: bool) -> Traces:
     with progress_bar(quiet=quiet) as report:
-        engine = CompletionEngine.load(replace(config, drafters=()), report)
+        engine = load_engine(replace(config, drafters=()), report)
         drafters = build_drafters(config, engine.target, engine.tokenizer, report)
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)

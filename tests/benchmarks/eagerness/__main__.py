@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from lsp_server.commands.local_engine import repository_of
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.workspace.settings import Settings
@@ -43,7 +43,7 @@ def eagerness(
     if recording is not None:
         recording.mkdir(parents=True, exist_ok=True)
     with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target), report)
+        engine = load_engine(EngineConfig(target=target), report)
         typed = [
             recorded(engine, typing, recording and recording / _name_of(target, typing.path))
             for typing in typings(chosen, keystrokes)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.next_edit.decision import SHIPPED, Weights
 from completion_engine.next_edit.proposer import EditProposer
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
@@ -118,7 +118,7 @@ def _recorded(
 
         @cache
         def make_proposer() -> EditProposer:
-            engine = CompletionEngine.load(EngineConfig(target=target, drafters=()), report)
+            engine = load_engine(EngineConfig(target=target, drafters=()), report)
             return EditProposer(engine.target, engine.tokenizer)
 
         waiting = list(recordings)

@@ -15,7 +15,7 @@ import torch
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.gpu.memory import BITS, Geometry, as_graphed, plan_memory, why_not_model
-from completion_engine.loading.rungs import choose_precision
+from completion_engine.loading.backends import choose_precision
 from completion_engine.target_model.decoder import BranchStorage, Decoder, InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
 from tests.benchmarks.infilling.pass_rate import OURS, PLAIN, infilling_rows, measure_infilling
@@ -33,7 +33,7 @@ def infilling(
     chosen = [found[at * len(found) // num_tasks] for at in range(min(num_tasks, len(found)))]
     kept = JsonLines(results)
     with progress_bar(quiet=json) as report:
-        engine = CompletionEngine.load(EngineConfig(target=target), report)
+        engine = load_engine(EngineConfig(target=target), report)
         measure_infilling(engine, chosen, kept, partial(report, "Asking and testing"), until_s)
     rows = infilling_rows(kept)
     if not json:

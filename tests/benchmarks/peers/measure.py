@@ -17,6 +17,7 @@ import torch
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
+from completion_engine.load_engine import load_engine_from
 from completion_engine.models import ModelStore
 from completion_engine.request import Progress
 from lsp_server.commands.cursor_samples import Sample
@@ -82,7 +83,7 @@ def measure_peers(samples: Sequence[Sample], asked: PeerOptions, report: Progres
         )
         folder = ModelStore().ensure(asked.target, report)
         config = EngineConfig(target=asked.target, drafters=(), dtype=asked.dtype, num_slots=1)
-        plain = CompletionEngine.from_folder(folder, config, report)
+        plain = load_engine_from(folder, config, report)
         report("Loading the peers", 0, 0)
         tasks = tasks_for(plain, samples)
         num_positions = max(len(task.tokens) for task in tasks) + asked.max_tokens + _SPARE_POSITIONS

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.prompting.prompt_choice import MAX_CONTEXT_TOKENS
 from lsp_server.commands.cursor_samples import ENDINGS as SOURCE_ENDINGS
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
@@ -65,7 +65,7 @@ def quality(
     kept = QualityResults(results)
     with progress_bar(quiet=json) as report:
         config = EngineConfig(target=target, dtype=dtype, context_tokens=context_tokens)
-        run = QualityRun(CompletionEngine.load(config, report), ways, kept, until_s)
+        run = QualityRun(load_engine(config, report), ways, kept, until_s)
         names = language or ["python"]
         roots = {"sources": sources} if sources else {name: released_sources(name) for name in names}
         drawn = [

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.repository_bias import NUM_LOOKED_UP
-from completion_engine.decoding.sampling import Picker, score
+from completion_engine.decoding.sampling import NUM_LOOKED_UP, Picker, score
 from completion_engine.probability import RankedRow
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -20,7 +19,7 @@ def probabilities_of(decoding: Decoding, text: str) -> list[float]:
     cache, num_prompt = decoding._cache, decoding._num_prompt
     healing, tokens = decoding.written.first_healing, decoding.written.tokens_of(text)
     cache.rewind(min(cache.num_cached, num_prompt - 1))
-    prompt = decoding._path[:num_prompt]
+    prompt = decoding.path[:num_prompt]
     rows = [*prompt[cache.num_cached :], *tokens[:-1]]
     logits = decoding._target.forward(rows, cache, len(tokens))
     return token_probabilities(decoding._picker, prompt, tokens, healing, logits)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.config import EngineConfig
-from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
+from completion_engine.load_engine import load_engine
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.remote.answer import Wait
@@ -78,7 +78,7 @@ def _part(name: str, missing: dict[str, str]) -> Iterator[None]:
 
 def _match(asked: Asked, found: dict[str, Any], report: Progress) -> None:
     """The texts of both sides. The windows of both are this machine's."""
-    here = CompletionEngine.load(EngineConfig(target=asked.target), report)
+    here = load_engine(EngineConfig(target=asked.target), report)
     window = TextWindow.for_device(here.target.device.type)
     windows = {"prefix_chars": window.num_before, "suffix_chars": window.num_after}
     config = RemoteConfig(**(asdict(asked.config) | windows))

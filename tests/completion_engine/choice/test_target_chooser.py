@@ -13,7 +13,7 @@ from completion_engine.choice.choice import HEADROOM_BYTES
 from completion_engine.choice.target_chooser import TargetChooser
 from completion_engine.config import EngineConfig
 from completion_engine.gpu.machine import Gpu
-from completion_engine.loading.rungs import plan_rungs
+from completion_engine.loading.backends import plan_backends
 from completion_engine.models import ModelStore
 
 SMALL, LARGE = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
@@ -49,7 +49,7 @@ def test_a_card_of_six_gigabytes_holds_the_larger_model_in_bytes(
     here: TargetChooser, monkeypatch: pytest.MonkeyPatch, dtype: str, wanted: str
 ) -> None:
     card = Gpu("a card", (8, 9), 6_000_000_000, device=torch.device("cuda"))
-    monkeypatch.setattr(target_chooser, "plan_here", lambda device, dtype: plan_rungs(device, dtype, card))
+    monkeypatch.setattr(target_chooser, "plan_here", lambda device, dtype: plan_backends(device, dtype, card))
     monkeypatch.setattr(target_chooser, "num_free_bytes", lambda _device: card.num_total_bytes)
     name = {"auto": "int8"}.get(dtype, dtype)
     here.record({"target": SMALL, "device": "cuda", "dtype": name, "pass_ms": {"8": 2.0}})

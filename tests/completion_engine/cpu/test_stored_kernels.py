@@ -25,10 +25,10 @@ COMPLETE = """
 import sys
 from pathlib import Path
 from completion_engine.config import EngineConfig
-from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine_from
 from completion_engine.request import CompletionRequest
 config = EngineConfig("tiny", drafters=(), device="cpu", dtype="float32")
-engine = CompletionEngine.from_folder(Path(sys.argv[1]), config)
+engine = load_engine_from(Path(sys.argv[1]), config)
 print(engine.complete(CompletionRequest("a.py", "def f(x):\\n    return ", "", "python")).stats.num_tokens)
 """
 

@@ -12,7 +12,8 @@ import torch
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.units import MOST_LENIENT
 from completion_engine.decoding.alternatives import decode_after, rank_runners_up
-from completion_engine.decoding.ending import Finish, Limits, NoRules, run
+from completion_engine.decoding.completion import run
+from completion_engine.decoding.ending import Finish, Limits, NoRules
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.reuse import Slot

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting, NextLine, _StepTimes
-from completion_engine.decoding.ending import Limits, NoRules
+from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting
+from completion_engine.decoding.ending import Limits, NextLine, NoRules
 from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -94,7 +94,7 @@ def test_of_text_that_is_given_up_no_secret_is_kept(
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
     engine.prefetch(request(prefix), writes=True)
-    while engine.idle(Cancellation()) and not engine.on_target.background.num_written:  # type: ignore[union-attr]
+    while engine.idle(Cancellation()) and not engine.background.current.num_written:  # type: ignore[union-attr]
         pass
     if is_closed:
         engine.forget("a.py")
@@ -151,7 +151,7 @@ class Endless:
 def test_a_long_pause_allows_long_steps_unless_others_may_come(work: str) -> None:
     decoding, shared = Endless(), Cancellation()
     shared.give_way()
-    parts: Any = (None, decoding, _StepTimes(begun_s=-1e6))
+    parts: Any = (None, decoding, -1e6)
     work_ahead: BackgroundPrompt | BackgroundWriting = BackgroundWriting(
         parts[0], NoRules(), Limits(8), *parts[1:]
     )
@@ -171,7 +171,7 @@ def test_a_text_is_begun_behind_no_more_of_its_prompt_than_a_step_has_time_for(
     cancellation = Cancellation()
     cancellation.give_way()
     engine.prefetch(request(HEAD), writes=True)
-    decoding = engine.on_target.background.decoding  # type: ignore[union-attr]
+    decoding = engine.background.current.decoding  # type: ignore[union-attr]
     num_pending = [decoding.num_pending]
     while num_pending[-1] > 1:
         engine.idle(cancellation)

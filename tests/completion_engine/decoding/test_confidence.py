@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.units import longest_likely
 from completion_engine.decoding.ending import NoRules
-from completion_engine.decoding.repository_bias import RepositoryBias
-from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
+from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
 from completion_engine.engine import CompletionEngine
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint

@@ -181,9 +181,7 @@ def test_drafts_bring_more_than_counts_and_it_is_kept(typist: Callable[[], Typis
     for _ in range(12):
         person.do("type along", 3)
         person.do("type", 0)
-        drafted, plain = (
-            engine.on_target.preparation._slots._slots[0].cache.num_cached for engine in person.engines
-        )
+        drafted, plain = (engine.preparation._slots._slots[0].cache.num_cached for engine in person.engines)
         num_more += drafted > plain
     assert num_more
 
@@ -236,7 +234,7 @@ def test_where_no_width_makes_drafts_harmless_there_are_none(
     person.shadow = 1.0
     drafted = person.engines[0].complete(person.request(1))
     assert drafted.stats.num_drafted == 0
-    assert not person.engines[0].on_target.shadow.is_waiting, "there is nothing that a check could compare"
+    assert not person.engines[0].shadow.is_waiting, "there is nothing that a check could compare"
 
 
 def test_candidates_are_ranked_behind_what_was_known_without_a_pass(typist: Callable[[], Typist]) -> None:

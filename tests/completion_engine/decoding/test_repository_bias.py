@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.repository_bias import RepositoryBias
+from completion_engine.decoding.preparation import bias_for
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import OpenRows, Picker, Sampler
+from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
 from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
@@ -222,4 +222,4 @@ def test_the_wish_decides_and_auto_leaves_it_to_the_model(
 ) -> None:
     index = NgramIndex([("b.py", [1, 2, 3])]) if has_index else NgramIndex()
     asked = request("", index, repository_memory=wish)
-    assert (RepositoryBias.for_request(asked, 9, is_usual=is_usual) is not None) == is_mixed
+    assert (bias_for(asked, 9, is_usual=is_usual) is not None) == is_mixed

@@ -87,7 +87,7 @@ def test_an_accepted_draft_that_the_target_would_not_write_is_found(
 def test_a_damaged_cache_of_the_request_is_found(make_engine: Make) -> None:
     engine = make_engine()
     engine.complete(request(HEAD * 3, shadow=0.0))
-    (slot,) = engine.on_target.preparation._slots._slots
+    (slot,) = engine.preparation._slots._slots
     slot.cache.values[:, :, :40] = slot.cache.values[:, :, :40].flip(2)
     slot.past = PastCompletion()
     engine.complete(request(HEAD * 3))
@@ -148,8 +148,8 @@ def test_a_closed_document_is_not_kept_to_be_checked(make_engine: Make) -> None:
     engine = make_engine()
     for text in TEXTS:
         engine.complete(request(text))
-    while not engine.on_target.shadow._current:
+    while not engine.shadow._current:
         engine.idle(Cancellation())
     engine.forget("a.py")
-    assert not engine.on_target.shadow.is_waiting
+    assert not engine.shadow.is_waiting
     assert rest(engine)["num_checked"] == 0

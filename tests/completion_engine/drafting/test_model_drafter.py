@@ -13,6 +13,7 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
+from completion_engine.load_engine import load_engine
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import CompletionRequest
@@ -97,7 +98,7 @@ def test_an_engine_drafts_with_the_model_it_is_given(
 ) -> None:
     folder = write_tiny(tmp_path / "small", seed=5, num_layers=1)
     config = EngineConfig(str(tiny_model_dir), ("neural",), str(folder), prefix_chars=400, suffix_chars=200)
-    engine = CompletionEngine.load(config)
+    engine = load_engine(config)
     plain = CompletionEngine(EngineConfig(str(tiny_model_dir), ()), engine.target, engine.tokenizer)
     assert engine.describe()["drafters"] == ["neural"]
     request = CompletionRequest("def area(width, height):\n    ", "\n", "python", "a.py", deadline_ms=0)

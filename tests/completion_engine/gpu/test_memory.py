@@ -21,7 +21,7 @@ from completion_engine.gpu.memory import (
     why_not_model,
 )
 from completion_engine.gpu.weights import Bits
-from completion_engine.loading.rungs import choose_precision
+from completion_engine.loading.backends import choose_precision
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, TensorLayout, write_layout
 
 GB = 1_000_000_000

@@ -9,8 +9,8 @@ import torch
 
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.errors import UserError
+from completion_engine.loading.backends import choose_precision, plan_here
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.rungs import choose_precision, plan_here
 
 CPU = torch.device("cpu")
 HAS_BYTES = can_quantise(torch.device("cpu"))

@@ -15,6 +15,7 @@ from completion_engine.cpu.linear import can_quantise
 from completion_engine.cpu.packed_file import packed_folder
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import DataError, MachineError, SlipstreamError
+from completion_engine.load_engine import load_engine
 from completion_engine.loading import drafters, stored_files
 from completion_engine.loading.stored_files import check_drafter, damaged_files, load_or_repair
 from completion_engine.target_model.model_files import weight_files
@@ -34,7 +35,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(target: Path) -> CompletionEngine:
-    return CompletionEngine.load(EngineConfig(str(target), (), device="cpu", dtype="int8"), warms_up=False)
+    return load_engine(EngineConfig(str(target), (), device="cpu", dtype="int8"), warms_up=False)
 
 
 def zero_the_end(file: Path, num_bytes: int) -> None:
@@ -107,13 +108,13 @@ def test_a_damaged_shipped_drafter_is_left_out_and_named(
     for module in (drafters, stored_files):
         monkeypatch.setattr(module, "trained_folder", lambda _: folder)
     config = EngineConfig(str(target), ("neural",), device="cpu", dtype="int8")
-    assert "neural" in CompletionEngine.load(config, warms_up=False).on_target.drafters
+    assert "neural" in load_engine(config, warms_up=False).drafters
     check_drafter(str(target))
     zero_the_end(folder / "drafter.safetensors", 64)
     with pytest.raises(DataError, match="checksum"):
         check_drafter(str(target))
-    engine = CompletionEngine.load(config, warms_up=False)
-    assert "neural" not in engine.on_target.drafters
+    engine = load_engine(config, warms_up=False)
+    assert "neural" not in engine.drafters
     assert "checksum of drafter.safetensors does not match" in engine.describe()["rung_reason"]
 
 

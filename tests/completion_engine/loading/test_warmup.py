@@ -222,7 +222,7 @@ def test_kernels_count_as_compiled_where_all_were_stored(
 
     if is_full:
         monkeypatch.setattr(stored_kernels._PrivateFiles, "save", save)
-    monkeypatch.setattr(compile_kernels.CompletionEngine, "from_folder", load)
+    monkeypatch.setattr(compile_kernels, "load_engine_from", load)
     compile_kernels.compile_all("cpu")
     assert kernel_cache.are_compiled("cpu") == are_stored
     assert bool(list(kernel_folder.rglob("*.nbc"))) == are_stored
@@ -230,7 +230,7 @@ def test_kernels_count_as_compiled_where_all_were_stored(
 
 def test_one_of_several_first_starts_compiles(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     starts: list[Path] = []
-    monkeypatch.setattr(compile_kernels.CompletionEngine, "from_folder", lambda at, _: starts.append(at))
+    monkeypatch.setattr(compile_kernels, "load_engine_from", lambda at, _: starts.append(at))
     threads = [Thread(target=compile_kernels.compile_all, args=("cpu",)) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.prompt_choice import ChosenPrompt, PromptBudget, PromptChooser, PromptLadder
+from completion_engine.prompting.prompt_choice import ChosenPrompt, PromptBudget, PromptChooser, PromptWindows
 from completion_engine.request import CompletionRequest, RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from tests.completion_engine.letters import Letters
@@ -57,9 +57,9 @@ class Document:
 
     def __init__(self) -> None:
         parts: Any = Letters(), Form()
-        ladder = PromptLadder(parts[0], TextWindow(320, 80), max_prompt=1000)
+        windows = PromptWindows(parts[0], TextWindow(320, 80), max_prompt=1000)
         self.cached = Cached()
-        self._prompts = PromptChooser(ladder, parts[1], self.cached)
+        self._prompts = PromptChooser(windows, parts[1], self.cached)
         self.whole = self._prompts.whole(ASKED, ASKED.prefix, ASKED.suffix)
 
     def chosen(self, budget: PromptBudget) -> ChosenPrompt:

@@ -47,7 +47,7 @@ def test_what_there_is_no_room_for_is_left_out_snippet_by_snippet(
     form = RepositoryFormat(tokenizer, max_tokens)
     tokens = form.tokens(CONTEXT, "own.py")
     assert len(tokens) <= max_tokens or tokens == form.tokens(None, "own.py")
-    assert len(tokens) <= form.room
+    assert len(tokens) <= form.max_front_tokens
     text = spelt(tokenizer, tokens)
     assert all(
         f"<file>{snippet.path}\n{snippet.text}\n" in text or snippet.path not in text for snippet in SNIPPETS
@@ -77,7 +77,7 @@ def test_a_long_or_odd_path_costs_few_tokens(tokenizer: Tokenizer, path: str, sh
     form = RepositoryFormat(tokenizer, 0)
     tokens = form.tokens(None, path)
     assert spelt(tokenizer, tokens) == f"<file>{shown}\n"
-    assert len(tokens) <= form.room
+    assert len(tokens) <= form.max_front_tokens
 
 
 @pytest.mark.parametrize(

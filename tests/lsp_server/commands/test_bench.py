@@ -49,7 +49,7 @@ def test_an_engine_beside_another_has_its_prompts_whatever_passes_cost_now(
     monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 64)
     first = engine_of(tiny_model_dir)
     monkeypatch.setattr(preparation, "affordable_context", lambda _ms: 0)
-    rooms = [engine.on_target.preparation.context_room for engine in (first, first.beside(drafters=()))]
+    rooms = [engine.preparation.context_space for engine in (first, first.beside(drafters=()))]
     assert rooms == [64, 64]
 
 

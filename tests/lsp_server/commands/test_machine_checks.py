@@ -14,10 +14,10 @@ from numba import config
 from completion_engine.cpu.kernels import dot, matrix_unit, processor
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, find_gpu, flaw_of_torch, has_code_for
-from completion_engine.loading import rungs as choices
-from completion_engine.loading.rungs import choose_precision
+from completion_engine.loading import backends as choices
+from completion_engine.loading.backends import choose_precision
 from completion_engine.target_model.weights import Precision
-from lsp_server.commands.machine_checks import gpu_checks, kernel_check, kernels_check, rung_check
+from lsp_server.commands.machine_checks import backend_check, gpu_checks, kernel_check, kernels_check
 
 AVX2 = "+avx2,+fma,+f16c"
 VNNI = f"{AVX2},+avx512f,+avx512bw,+avx512vnni"
@@ -207,9 +207,9 @@ def test_a_card_is_named_with_what_fits_and_what_keeps_our_kernels_from_it(
     assert kernels in said.found
 
 
-def test_the_rung_is_named_with_its_reason() -> None:
-    assert rung_check("GPU kernels", "").state == "ok"
-    check = rung_check("CPU", "The card is full.")
+def test_the_backend_is_named_with_its_reason() -> None:
+    assert backend_check("GPU kernels", "").state == "ok"
+    check = backend_check("CPU", "The card is full.")
     assert (check.state, check.found) == ("slow", "CPU: The card is full.")
 
 

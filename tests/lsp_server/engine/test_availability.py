@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.errors import RemoteError, RemoteFault
-from lsp_server.engine.availability import FIRST_PROBE_S, LAST_PROBE_S, Availability
+from lsp_server.engine.remote_first import FIRST_PROBE_S, LAST_PROBE_S, Availability
 
 
 def fault(kind: RemoteFault, retry_s: float = 0.0) -> RemoteError:
@@ -17,7 +17,7 @@ def fault(kind: RemoteFault, retry_s: float = 0.0) -> RemoteError:
     [
         (["truncated"], False),
         (["truncated", "unavailable"], False),
-        (["truncated", "unavailable", "rubbish"], True),
+        (["truncated", "unavailable", "malformed"], True),
         (["truncated", "truncated", "answer", "truncated"], False),
         (["busy"] * 9, False),
         (["silent"], True),

@@ -22,9 +22,10 @@ from completion_engine.request import (
 )
 from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.guarded_engine import MAX_FAILURES, GuardedEngine
-from lsp_server.engine.pool import MAX_ENGINES, EnginePool, engine_config
+from lsp_server.engine.pool import EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
+from lsp_server.engine.slots import MAX_ENGINES, EngineSlots
+from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.measurements import Measurements
@@ -66,9 +67,6 @@ class ScriptedEngine:
 
     def idle(self, cancellation: Cancellation) -> bool:
         return False
-
-    def open(self, language: str) -> None:
-        pass
 
     def forget(self, document: str) -> None:
         self.forgotten.append(document)
@@ -125,8 +123,8 @@ class Host:
         failures: list[BaseException] = []
         notices: list[Notice] = []
         tokens: list[TokenSource] = []
-        user = EngineUser(statuses.append, failures.append, notices.append)
-        scheduler = Scheduler(Measurements(), self.pool, user, tokens.append)
+        user = EngineUser(statuses.append, failures.append, notices.append, on_tokens=tokens.append)
+        scheduler = Scheduler(Measurements(), self.pool, user)
         return Window(scheduler, statuses, failures, notices, tokens)
 
 
@@ -362,7 +360,7 @@ async def test_an_error_outside_of_the_engine_answers_who_waits_and_the_thread_g
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
+        patch.setattr(EngineThread, "_do_complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             assert await window.ask("x") == "engine-failed"
     assert await window.ask("y") == "y by a"
@@ -376,7 +374,7 @@ async def test_a_thread_that_always_fails_is_an_error_and_loading_again_heals_it
     await window.use("a")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GuardedEngine, "complete", fail_in_the_loop)
+        patch.setattr(EngineThread, "_do_complete", fail_in_the_loop)
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(MAX_CRASHES):
                 await window.ask("x")
@@ -459,3 +457,15 @@ async def test_an_engine_that_could_not_be_loaded_takes_no_place(host: Host) -> 
     window = host.window()
     await window.use("good")
     assert await window.ask("x") == "x by good"
+
+
+def test_a_thread_that_is_stopped_while_it_waits_for_others_does_not_wait_for_itself() -> None:
+    slots, waiting = EngineSlots(), EngineThread()
+    waiting.is_stopping = True
+
+    def load(_report: Progress, _should_stop: Callable[[], bool]) -> ScriptedEngine:
+        raise CancelledError
+
+    with pytest.raises(CancelledError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "join", threading.current_thread().join)  # an error on the thread itself
+        slots.in_slot(waiting, load)(lambda *_: None, lambda: True)

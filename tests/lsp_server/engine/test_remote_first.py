@@ -19,7 +19,7 @@ from completion_engine.request import (
     CompletionStats,
     Progress,
 )
-from lsp_server.engine import availability
+from lsp_server.engine import remote_first
 from lsp_server.engine.engine_types import Completer, EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler, SupersededError
@@ -53,9 +53,6 @@ class Engine:
 
     def idle(self, cancellation: Cancellation) -> bool:
         return False
-
-    def open(self, language: str) -> None:
-        pass
 
     def forget(self, document: str) -> None:
         pass
@@ -101,7 +98,7 @@ class Workplace:
 
     def open(self, settings: Settings = REMOTE) -> Scheduler:
         user = EngineUser(self.statuses.append, self.failures.append, self.notices.append)
-        window = Scheduler(Measurements(), self.pool, user, lambda _tokens: None)
+        window = Scheduler(Measurements(), self.pool, user)
         window.use(settings)
         self.windows.append(window)
         return window
@@ -120,7 +117,7 @@ def set_event() -> threading.Event:
 
 @pytest.fixture
 async def work(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workplace]:
-    monkeypatch.setattr(availability, "FIRST_PROBE_S", 0.02)
+    monkeypatch.setattr(remote_first, "FIRST_PROBE_S", 0.02)
     work = Workplace()
     yield work
     for window in work.windows:
@@ -188,7 +185,7 @@ async def test_what_lasts_takes_one_failure(work: Workplace, kind: str) -> None:
 async def test_a_thread_that_has_nothing_to_do_is_no_sign_of_servers(
     work: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(availability, "FIRST_PROBE_S", 3600.0)
+    monkeypatch.setattr(remote_first, "FIRST_PROBE_S", 3600.0)
     window = await work.window()
     work.faults.append(fault("silent"))
     num_described = work.described.count("servers")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.request import CompletionRequest
-from lsp_server.engine.engine_types import EngineJob, EngineUser
-from lsp_server.engine.request_queue import Prefetch, RequestQueue
+from lsp_server.engine.engine_types import CloseJob, CompletionJob, EngineUser, PrefetchJob
+from lsp_server.engine.request_queue import RequestQueue
 
 
 def user() -> EngineUser:
@@ -19,8 +19,8 @@ def request(prefix: str, document: str = "a.py") -> CompletionRequest:
     return CompletionRequest(prefix=prefix, suffix="", document=document)
 
 
-def job(of: EngineUser, prefix: str) -> EngineJob:
-    return EngineJob(request(prefix), of, lambda answer: None, lambda ms: None)
+def job(of: EngineUser, prefix: str) -> CompletionJob:
+    return CompletionJob(request(prefix), of, lambda answer: None, lambda ms: None)
 
 
 def taken(queue: RequestQueue) -> str:
@@ -63,7 +63,7 @@ def test_users_that_come_and_go_overtake_nobody() -> None:
 
 def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
     queue, one, other = RequestQueue(), user(), user()
-    queue.prefetch(one, Prefetch(request("looked at")))
+    queue.submit(PrefetchJob(request("looked at"), one))
     queue.submit(job(other, "typed"))
     assert queue.next_prefetch
     queue.submit(job(one, "typed too"))
@@ -72,8 +72,8 @@ def test_a_request_ends_what_its_own_user_expected_and_no_other_does() -> None:
 
 def test_of_places_that_were_looked_at_the_last_one_counts() -> None:
     queue, one, other = RequestQueue(), user(), user()
-    queue.prefetch(one, Prefetch(request("first")))
-    queue.prefetch(other, Prefetch(request("second")))
+    queue.submit(PrefetchJob(request("first"), one))
+    queue.submit(PrefetchJob(request("second"), other))
     expected = queue.take_prefetch()
     assert expected is not None
     assert expected.request.prefix == "second"
@@ -88,8 +88,8 @@ def test_a_place_that_is_looked_at_waits_behind_anothers_text_that_is_to_be_writ
     by_another: bool, writes: bool, waits: str
 ) -> None:
     queue, one = RequestQueue(), user()
-    queue.prefetch(one, Prefetch(request("typed"), writes=True))
-    queue.prefetch(user() if by_another else one, Prefetch(request("second"), writes=writes))
+    queue.submit(PrefetchJob(request("typed"), one, writes=True))
+    queue.submit(PrefetchJob(request("second"), user() if by_another else one, writes=writes))
     assert queue.next_prefetch is not None
     assert queue.next_prefetch.request.prefix == waits
 
@@ -98,8 +98,8 @@ def test_who_leaves_takes_all_that_it_wanted_along_but_its_documents_are_closed(
     queue, one, other = RequestQueue(), user(), user()
     queue.submit(job(other, "stays"))
     queue.submit(job(one, "goes"))
-    queue.prefetch(one, Prefetch(request("goes too", "document")))
-    queue.close("document")
+    queue.submit(PrefetchJob(request("goes too", "document"), one))
+    queue.submit(CloseJob("document"))
     queue.leave(one)
     assert (taken(queue), taken(queue)) == ("stays", "")
     assert queue.take_prefetch() is None
@@ -110,26 +110,26 @@ def test_documents_of_which_nothing_is_known_are_not_closed() -> None:
     queue, one = RequestQueue(), user()
     queue.submit(job(one, "x"))
     for number in range(100):
-        queue.close(f"never opened {number}")
+        queue.submit(CloseJob(f"never opened {number}"))
     assert queue.take_closed() is None
 
 
 def test_a_place_in_a_closed_document_is_expected_no_more() -> None:
     queue, one = RequestQueue(), user()
-    queue.prefetch(one, Prefetch(request("typed", "a.py"), writes=True))
-    queue.close("b.py")
+    queue.submit(PrefetchJob(request("typed", "a.py"), one, writes=True))
+    queue.submit(CloseJob("b.py"))
     assert queue.next_prefetch
-    queue.close("a.py")
+    queue.submit(CloseJob("a.py"))
     assert not queue.next_prefetch
 
 
 def test_of_documents_that_a_user_had_each_is_closed_once_and_no_others() -> None:
     queue, one, other = RequestQueue(), user(), user()
-    queue.submit(EngineJob(request("", "asked"), one, lambda answer: None, lambda ms: None))
-    queue.prefetch(one, Prefetch(request("", "looked at")))
-    queue.prefetch(one, Prefetch(request("", "closed")))
-    queue.prefetch(other, Prefetch(request("", "theirs")))
-    queue.close("closed")
+    queue.submit(CompletionJob(request("", "asked"), one, lambda answer: None, lambda ms: None))
+    queue.submit(PrefetchJob(request("", "looked at"), one))
+    queue.submit(PrefetchJob(request("", "closed"), one))
+    queue.submit(PrefetchJob(request("", "theirs"), other))
+    queue.submit(CloseJob("closed"))
     queue.leave(one)
     closed = [queue.take_closed() for _ in range(4)]
     assert (closed[0], set(closed[1:3]), closed[3]) == ("closed", {"asked", "looked at"}, None)

@@ -79,9 +79,6 @@ class ScriptedEngine:
         self.log.append("idle")
         return True
 
-    def open(self, language: str) -> None:
-        self.log.append(f"open {language}")
-
     def forget(self, document: str) -> None:
         self.log.append(f"forget {document}")
 
@@ -121,7 +118,7 @@ async def workplace() -> AsyncIterator[Workplace]:
 
     measurements, engines = Measurements(), EnginePool(load_for)
     window = EngineUser(statuses.append, failures.append)
-    scheduler = Scheduler(measurements, engines, window, lambda _tokens: None)
+    scheduler = Scheduler(measurements, engines, window)
     yield Workplace(measurements, engines, scheduler, loads, statuses, failures)
     scheduler.close()
     assert await asyncio.to_thread(engines.stop, 60.0)
@@ -363,19 +360,6 @@ async def test_a_request_makes_what_was_expected_before_it_worthless(workplace: 
     await asyncio.gather(*tasks, return_exceptions=True)
     await until(lambda: "idle" in engine.log)
     assert engine.log == ["begin before", "cancelled before", "begin typed", "end typed", "idle"]
-
-
-async def test_every_engine_hears_of_the_languages_that_are_open(workplace: Workplace) -> None:
-    workplace.scheduler.open("lua")  # before there is an engine
-    first, second = ScriptedEngine(), ScriptedEngine()
-    await workplace.load(first)
-    await until(lambda: "open lua" in first.log)
-    for language in ("go", "no language of ours"):
-        workplace.scheduler.open(language)
-    await until(lambda: "open go" in first.log)
-    await workplace.load(second)
-    await until(lambda: {"open lua", "open go"} <= set(second.log))
-    assert not any("ours" in line for line in first.log + second.log)
 
 
 async def test_a_closed_document_wants_nothing_any_more(workplace: Workplace) -> None:

@@ -18,7 +18,7 @@ from completion_engine.request import (
     Progress,
 )
 from lsp_server.engine import thread as thread_module
-from lsp_server.engine.engine_types import EngineJob, EngineStatus, EngineUser
+from lsp_server.engine.engine_types import CloseJob, CompletionJob, EngineStatus, EngineUser, PrefetchJob
 from lsp_server.engine.thread import EngineThread
 
 PATIENCE_S = 60.0
@@ -65,9 +65,6 @@ class Engine:
         self.say(f"step, {self._num_steps} left")
         return self._num_steps > 0
 
-    def open(self, language: str) -> None:
-        self.say(f"open {language}")
-
     def forget(self, document: str) -> None:
         self.say(f"forget {document}")
 
@@ -106,8 +103,8 @@ def request(document: str) -> CompletionRequest:
     return CompletionRequest("", "", document=document)
 
 
-def job(user: EngineUser, document: str) -> EngineJob:
-    return EngineJob(request(document), user, lambda _answer: None, lambda _ms: None)
+def job(user: EngineUser, document: str) -> CompletionJob:
+    return CompletionJob(request(document), user, lambda _answer: None, lambda _ms: None)
 
 
 @pytest.fixture
@@ -133,7 +130,7 @@ def test_what_is_prefetched_while_a_request_runs_is_written_as_soon_as_that_is_o
     under_way = job(users[0], "before")
     thread.submit(under_way)
     assert engine.has_said("begin before")
-    thread.prefetch(users[0], request("typed"), writes=True)
+    thread.submit(PrefetchJob(request("typed"), users[0], writes=True))
     if is_cancelled:
         under_way.cancel()
     engine.may_answer.set()
@@ -162,7 +159,7 @@ class Dreaming(Engine):
 def test_work_ahead_is_told_for_whom_it_is_to_end(
     engine: Dreaming, thread: EngineThread, users: list[EngineUser]
 ) -> None:
-    thread.prefetch(users[0], request("typed"), writes=True)
+    thread.submit(PrefetchJob(request("typed"), users[0], writes=True))
     assert engine.has_said("dream")
     thread.submit(job(users[0], "come"))
     assert engine.has_said("begin come")
@@ -174,7 +171,7 @@ def test_work_ahead_gives_way_to_text_that_is_prefetched(
     engine: Dreaming, thread: EngineThread, users: list[EngineUser]
 ) -> None:
     for user, typed, woken in zip(users, ("one", "two"), ("dream", "wake for two"), strict=True):
-        thread.prefetch(user, request(typed), writes=True)
+        thread.submit(PrefetchJob(request(typed), user, writes=True))
         assert engine.has_said(woken)
     assert engine.has_said("write two")
     thread.submit(job(users[0], "come"))  # which ends what goes on
@@ -187,8 +184,8 @@ def test_neither_anothers_answer_nor_its_focus_delays_what_is_prefetched(
 ) -> None:
     thread.submit(job(users[1], "theirs"))
     assert engine.has_said("begin theirs")
-    thread.prefetch(users[0], request("mine"), writes=True)
-    thread.prefetch(users[1], request("their focus"))
+    thread.submit(PrefetchJob(request("mine"), users[0], writes=True))
+    thread.submit(PrefetchJob(request("their focus"), users[1]))
     engine.may_answer.set()
     assert engine.has_said("step, 0 left")
     assert engine.log == ["begin theirs", "write mine", "step, 1 left", "step, 0 left"]
@@ -206,12 +203,11 @@ def test_a_document_that_is_closed_while_the_engine_loads_is_never_prepared(
 
     thread.load(load)
     assert is_loading.wait(PATIENCE_S)
-    thread.prefetch(users[0], request("closed"), writes=True)
-    thread.forget("closed")
-    thread.open("python")
+    thread.submit(PrefetchJob(request("closed"), users[0], writes=True))
+    thread.submit(CloseJob("closed"))
     may_load.set()
-    assert engine.has_said("open python")  # which comes before what is expected
-    thread.prefetch(users[1], request("open"))
+    assert engine.has_said("nothing to do")  # a prefetch would have come before
+    thread.submit(PrefetchJob(request("open"), users[1]))
     assert engine.has_said("prepare open")
     assert "write closed" not in engine.log
 
@@ -222,11 +218,11 @@ def test_a_document_that_is_closed_behind_anothers_request_is_never_prepared(
 ) -> None:
     thread.submit(job(users[1], "theirs"))
     assert engine.has_said("begin theirs")
-    thread.prefetch(users[0], request("closed"), writes=True)
+    thread.submit(PrefetchJob(request("closed"), users[0], writes=True))
     if has_left:
         thread.leave(users[0])
     else:
-        thread.forget("closed")
+        thread.submit(CloseJob("closed"))
     engine.may_answer.set()
     assert engine.has_said("nothing to do")
     assert engine.log == ["begin theirs", "forget closed", "nothing to do"]
@@ -239,7 +235,7 @@ def test_work_ahead_gives_way_where_others_may_ask(
     engine.may_answer.set()
     for user in users[:num_askers]:
         thread.submit(job(user, "asked"))
-    thread.prefetch(users[0], request("looked at"))
+    thread.submit(PrefetchJob(request("looked at"), users[0]))
     assert engine.has_said("step, 0 left")
     assert engine.gives_way == (num_askers == 2)
 
@@ -272,7 +268,7 @@ def test_a_request_that_gave_way_before_it_had_any_text_gets_another_turn(
                 has_both.set()
 
         asked = CompletionRequest("", "", document=document, patience_ms=patience_ms)
-        thread.submit(EngineJob(asked, user, resolve, lambda _ms: None))
+        thread.submit(CompletionJob(asked, user, resolve, lambda _ms: None))
 
     ask(users[0], "first")
     assert engine.has_said("begin first")

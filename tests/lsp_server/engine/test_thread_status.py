@@ -22,7 +22,7 @@ from lsp_server.engine.engine_types import ready_status
         ),
     ],
 )
-def test_a_ready_engine_says_why_it_does_not_run_on_a_faster_rung(
+def test_a_ready_engine_says_why_it_does_not_run_on_a_faster_backend(
     details: dict[str, str], message: str
 ) -> None:
     assert ready_status(details).message == message

@@ -19,6 +19,7 @@ from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.reasons import Stop
 from completion_engine.decoding.ending import StopPosition
 from completion_engine.engine import CompletionEngine
+from completion_engine.load_engine import load_engine
 from completion_engine.request import CompletionRequest
 from completion_engine.text_window import CursorContext
 from tests.benchmarks.json_lines import JsonLines
@@ -134,7 +135,7 @@ def main() -> None:
     asked = parser.parse_args()
     cases = chosen(asked)
     if asked.action == "record":
-        record(CompletionEngine.load(EngineConfig(target=asked.target)), cases, asked.file)
+        record(load_engine(EngineConfig(target=asked.target)), cases, asked.file)
         return
     results = Results()
     judge(cases, asked.file, results)

@@ -16,7 +16,8 @@ from completion_engine.request import (
     CompletionRequest,
     CompletionStats,
 )
-from lsp_server.engine.auto_target import SmallFirst, small_first
+from completion_engine.small_first import SmallFirst
+from lsp_server.engine.auto_target import small_first
 from lsp_server.engine.engine_types import Completer, Load
 
 PREPARES_X, WRITES_X = ["large x", "large x"], ["large x!", "large x!"]
@@ -62,9 +63,6 @@ class Scripted:
 
     def share_recent(self, other: Scripted) -> None:
         self.log.append(f"{self.name} drafts from {other.name}")
-
-    def open(self, language: str) -> None:
-        self.log.append(f"{self.name} opens {language}")
 
     def forget(self, document: str) -> None:
         self.log.append(f"{self.name} forgets {document}")
@@ -181,11 +179,9 @@ def loads(engine: Completer | BaseException) -> Load:
 def test_both_are_loaded_and_described() -> None:
     small, large = (Scripted(name, []) for name in ("small", "large"))
     both = small_first(loads(small), loads(large))(lambda *_: None, lambda: False)
-    both.open("python")
     described = {"target": "small", "num_weight_bytes": 5}
     assert both.describe() == {"target": "large", "num_weight_bytes": 10, "small": described}
-    assert small.log == ["small opens python"]
-    assert large.log == ["large drafts from small", "large opens python"]
+    assert large.log == ["large drafts from small"]
 
 
 def test_without_the_small_one_the_larger_answers_alone() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from completion_engine.prompting.prompt import Prompt
-from completion_engine.prompting.prompt_choice import SHARES, PromptBudget, PromptLadder
+from completion_engine.prompting.prompt_choice import SHARES, PromptBudget, PromptWindows
 from completion_engine.text_window import TextWindow
 from tests.completion_engine.letters import Letters
 
@@ -15,9 +15,9 @@ SIZE = 320  # characters before the cursor that the whole window has
 LINES = "line\n" * 200
 
 
-def windows() -> PromptLadder:
+def windows() -> PromptWindows:
     tokenizer: Any = Letters()
-    return PromptLadder(tokenizer, TextWindow(SIZE, SIZE // 4), max_prompt=1000)
+    return PromptWindows(tokenizer, TextWindow(SIZE, SIZE // 4), max_prompt=1000)
 
 
 def size_of(prompt: Prompt) -> int:

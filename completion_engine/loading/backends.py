@@ -1,7 +1,7 @@
 """The ways to run a target on this machine, best first, and the fallback to the next one when one fails.
 
-They are our GPU kernels, plain torch on the GPU, and the CPU. `plan_rungs` is pure: it takes facts and
-returns rungs.
+They are our GPU kernels, plain torch on the GPU, and the CPU. `plan_backends` is pure: it takes facts and
+returns backends.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from completion_engine.gpu.machine import Flaw, Gpu, first_line, release_memory
 from completion_engine.request import CancelledError
 from completion_engine.target_model.weights import Precision, WeightKind
 
-RungName = Literal["GPU kernels", "GPU torch", "CPU"]
+BackendName = Literal["GPU kernels", "GPU torch", "CPU"]
 
 _KERNELS_FROM = (8, 0)  # has bf16 matrix instructions and asynchronous copies
 _HALVES_FROM = (7, 0)  # older GPUs compute float16 many times slower than float32
 _CPU = torch.device("cpu")
 _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
 logger = logging.getLogger(__name__)
-_JUDGED_ROWS = 8  # rows of the pass by which rungs are compared
-_MAY_WIN = 1.5  # a later rung is tried if this multiple of its least time is below the measured time
+_JUDGED_ROWS = 8  # rows of the pass by which backends are compared
+_MAY_WIN = 1.5  # a later backend is tried if this multiple of its least time is below the measured time
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class Backend:
     """One way to run a target. `dtype` is the setting, for models that our kernels cannot run."""
 
-    name: RungName
+    name: BackendName
     device: torch.device
     precision: Precision
     dtype: str = "auto"
@@ -47,33 +47,33 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rungs to try in order, the CPU last, and the reasons that others are missing."""
+    """The backends to try in order, the CPU last, and the reasons that others are missing."""
 
-    rungs: tuple[Rung, ...]
+    backends: tuple[Backend, ...]
     reasons: tuple[str, ...] = ()
 
 
 def plan_here(device: str, dtype: str) -> Plan:
-    """Return the rungs on this machine; see `plan_rungs`."""
-    return plan_rungs(device, dtype, None if device == "cpu" else machine.find_gpu())
+    """Return the backends on this machine; see `plan_backends`."""
+    return plan_backends(device, dtype, None if device == "cpu" else machine.find_gpu())
 
 
-def plan_rungs(device: str, dtype: str, gpu: Gpu | Flaw | None) -> Plan:
-    """Return the rungs for the settings `device` and `dtype`.
+def plan_backends(device: str, dtype: str, gpu: Gpu | Flaw | None) -> Plan:
+    """Return the backends for the settings `device` and `dtype`.
 
-    The CPU is the last rung even if `device` is "cuda". Raises UserError for unknown names, and for a dtype
-    that no rung supports.
+    The CPU is the last backend even if `device` is "cuda". Raises UserError for unknown names, and for a
+    dtype that no backend supports.
     """
     if device not in {"auto", "cpu", "cuda"}:
         raise UserError(f"Unknown device {device!r}.", advice="Choose auto, cpu or cuda.")
     if device == "cpu":
-        return Plan((_cpu_rung(dtype, is_fallback=False),))
+        return Plan((_cpu_backend(dtype, is_fallback=False),))
     if not isinstance(gpu, Gpu):
         absent = "There is no GPU." if device == "cuda" else ""
         reason = str(gpu) if gpu else absent
-        return Plan((_cpu_rung(dtype, is_fallback=device == "cuda"),), (reason,) if reason else ())
+        return Plan((_cpu_backend(dtype, is_fallback=device == "cuda"),), (reason,) if reason else ())
     reasons = tuple(_obstacles(gpu))
-    return Plan((*_gpu_rungs(gpu, dtype), _cpu_rung(dtype, is_fallback=True)), reasons)
+    return Plan((*_gpu_backends(gpu, dtype), _cpu_backend(dtype, is_fallback=True)), reasons)
 
 
 def _obstacles(gpu: Gpu) -> Iterator[str]:
@@ -86,27 +86,29 @@ def _obstacles(gpu: Gpu) -> Iterator[str]:
         yield f"Slipstream's GPU kernels need compute capability 8.0, and {gpu.name} has {version}."
 
 
-def _gpu_rungs(gpu: Gpu, dtype: str) -> Iterator[Rung]:
+def _gpu_backends(gpu: Gpu, dtype: str) -> Iterator[Backend]:
     if not gpu.has_code:
         return
     has_bf16 = gpu.capability >= _KERNELS_FROM or not gpu.is_nvidia
     if has_bf16 and gpu.is_nvidia:
-        yield Rung("GPU kernels", gpu.device, choose_precision(dtype, torch.device("cuda")), dtype)
+        yield Backend("GPU kernels", gpu.device, choose_precision(dtype, torch.device("cuda")), dtype)
     floats = [torch.float32]
     if dtype != "float32" and gpu.capability >= _HALVES_FROM:
         floats = [torch.bfloat16] if has_bf16 else [torch.float16, torch.float32]
     for computed in floats:
-        yield Rung("GPU torch", gpu.device, Precision(str(computed).removeprefix("torch."), computed), dtype)
+        yield Backend(
+            "GPU torch", gpu.device, Precision(str(computed).removeprefix("torch."), computed), dtype
+        )
 
 
-def _cpu_rung(dtype: str, *, is_fallback: bool) -> Rung:
-    """Return the CPU rung; as a fallback it uses the CPU's best dtype if it lacks the setting's."""
+def _cpu_backend(dtype: str, *, is_fallback: bool) -> Backend:
+    """Return the CPU backend; as a fallback it uses the CPU's best dtype if it lacks the setting's."""
     try:
-        return Rung("CPU", _CPU, choose_precision(dtype, _CPU), dtype)
+        return Backend("CPU", _CPU, choose_precision(dtype, _CPU), dtype)
     except UserError:
         if not is_fallback or dtype not in {"int4", "int8"}:
             raise
-        return Rung("CPU", _CPU, choose_precision("auto", _CPU))
+        return Backend("CPU", _CPU, choose_precision("auto", _CPU))
 
 
 def choose_precision(name: str, device: torch.device) -> Precision:
@@ -137,12 +139,12 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     return Precision(str(known[name]).removeprefix("torch."), known[name])
 
 
-class RungError(Exception):
-    """A rung cannot be used: its self-test failed, or memory is short. The message is the reason."""
+class BackendError(Exception):
+    """A backend cannot be used: its self-test failed, or memory is short. The message is the reason."""
 
 
 class Timed(Protocol):
-    """A loaded target with pass times, by which a ladder compares rungs."""
+    """A loaded target with pass times, by which a chain compares backends."""
 
     def ms_of(self, num_rows: int) -> float:
         """See `LanguageModel.ms_of`."""
@@ -152,101 +154,103 @@ class Timed(Protocol):
 T = TypeVar("T", bound=Timed)
 
 
-class Ladder(Generic[T]):
-    """The rungs for one target, tried in order.
+class BackendChain(Generic[T]):
+    """The backends for one target, tried in order.
 
-    `load` loads the target on a rung. Any error, except for a wrong setting or a damaged file, is a reason to
-    try the next rung. `least_ms` returns the least time of a pass of a few rows on a rung.
+    `load` loads the target on a backend. Any error, except for a wrong setting or a damaged file, is a reason
+    to try the next backend. `least_ms` returns the least time of a pass of a few rows on a backend.
     """
 
     def __init__(
         self,
         plan: Plan,
-        load: Callable[[Rung], T],
-        least_ms: Callable[[Rung], float] = lambda _: float("inf"),
+        load: Callable[[Backend], T],
+        least_ms: Callable[[Backend], float] = lambda _: float("inf"),
     ) -> None:
-        self._rungs: Sequence[Rung] = plan.rungs
+        self._backends: Sequence[Backend] = plan.backends
         self._reasons = list(plan.reasons)
         self._load, self._least_ms = load, least_ms
         self._is_compared = False
 
     @property
-    def rung(self) -> Rung:
-        """The rung in use, or the next to be tried."""
-        return self._rungs[0]
+    def backend(self) -> Backend:
+        """The backend in use, or the next to be tried."""
+        return self._backends[0]
 
     @property
     def reason(self) -> str:
-        """The reason that no better rung is in use; empty if there is none."""
+        """The reason that no better backend is in use; empty if there is none."""
         return " ".join(self._reasons)
 
     @property
-    def may_leave(self) -> bool:
-        """Whether there is another rung after the one in use."""
-        return len(self._rungs) > 1
+    def has_fallback(self) -> bool:
+        """Whether there is another backend after the one in use."""
+        return len(self._backends) > 1
 
-    def climb(self, build: Callable[[T], R]) -> R:
-        """Return the result of `build` with the target on the best rung on which loading and `build` succeed.
+    def run_on_best(self, build: Callable[[T], R]) -> R:
+        """Return the result of `build` with the target on the best backend on which both succeed.
 
-        Raises the error of the last rung, or at once an error that no other rung would avoid.
+        Raises the error of the last backend, or at once an error that no other backend would avoid.
         """
         while True:
             try:
                 return build(self._fastest())
             except Exception as error:
-                if not self.leave(error):
+                if not self.fall_back(error):
                     raise
 
-    def leave(self, error: Exception) -> bool:
-        """Drop the rung in use after `error`; return False if no other rung would help."""
-        if isinstance(error, (SlipstreamError, CancelledError)) or not self.may_leave:
+    def fall_back(self, error: Exception) -> bool:
+        """Drop the backend in use after `error`; return False if no other backend would help."""
+        if isinstance(error, (SlipstreamError, CancelledError)) or not self.has_fallback:
             return False
-        logger.warning("The target leaves %s", self.rung, exc_info=error)
+        logger.warning("The target leaves %s", self.backend, exc_info=error)
         forget_frames(error)
         self._drop(_sentence(error))
         return True
 
     def note(self, reason: str) -> None:
-        """Add a note about a feature that is off on the rung in use."""
+        """Add a note about a feature that is off on the backend in use."""
         self._reasons.append(reason)
 
     def _drop(self, why: str) -> None:
-        left, self._rungs = self._rungs[0], self._rungs[1:]
+        left, self._backends = self._backends[0], self._backends[1:]
         self._reasons.append(f"{left}: {why}")
         release_memory(left.device)
 
     def _fastest(self) -> T:
-        """Return the target on the first rung, or on a later one that is measured to be faster."""
-        target = self._load(self.rung)
+        """Return the target on the first backend, or on a later one that is measured to be faster."""
+        target = self._load(self.backend)
         if self._is_compared:
             return target
         self._is_compared = True
         ms, best = target.ms_of(_JUDGED_ROWS), 0
-        rivals = [at for at in range(1, len(self._rungs)) if self._least_ms(self._rungs[at]) * _MAY_WIN < ms]
+        rivals = [
+            at for at in range(1, len(self._backends)) if self._least_ms(self._backends[at]) * _MAY_WIN < ms
+        ]
         if not rivals:
             return target
         del target  # two targets may not fit into memory
         for at in rivals:
-            release_memory(self.rung.device)
+            release_memory(self.backend.device)
             if (other_ms := self._measured(at)) < ms:
                 ms, best = other_ms, at
         for _ in range(best):
             self._drop(f"a pass of {_JUDGED_ROWS} rows takes longer than {ms:.1f} ms.")
-        return self._load(self.rung)
+        return self._load(self.backend)
 
     def _measured(self, at: int) -> float:
-        """Milliseconds of a pass on a rung; infinity where it cannot be used."""
+        """Milliseconds of a pass on a backend; infinity where it cannot be used."""
         try:
-            return self._load(self._rungs[at]).ms_of(_JUDGED_ROWS)
+            return self._load(self._backends[at]).ms_of(_JUDGED_ROWS)
         except CancelledError:
             raise
-        except Exception:  # a rung that cannot be measured is not used; the first one works
-            logger.warning("%s cannot be measured", self._rungs[at], exc_info=True)
+        except Exception:  # a backend that cannot be measured is not used; the first one works
+            logger.warning("%s cannot be measured", self._backends[at], exc_info=True)
             return float("inf")
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the frames of an error and of its causes, because they hold the tensors of a rung."""
+    """Drop the frames of an error and of its causes, because they hold the tensors of a backend."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
@@ -255,5 +259,5 @@ def forget_frames(error: BaseException | None) -> None:
 def _sentence(error: Exception) -> str:
     """An error's message as one sentence."""
     said = first_line(str(error)).rstrip(".")
-    name = "" if isinstance(error, RungError) else f"{type(error).__name__}: "
+    name = "" if isinstance(error, BackendError) else f"{type(error).__name__}: "
     return f"{name}{said or 'it failed'}."
