@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from completion_engine.cutting import cleaning
-from completion_engine.cutting.characters import decodable, without_controls
+from completion_engine.cutting.cleaning import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import TableDrafter
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass, TableDrafter
 from completion_engine.target_model.kv_cache import KVCache
 
 Gram = tuple[int, ...]

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from completion_engine.drafting.drafts import Allowed, Draft, DrafterWithMemory, DraftScope, DraftToken
-from completion_engine.drafting.scopes import RecentText
+from completion_engine.drafting.drafts import (
+    Allowed,
+    Draft,
+    DrafterWithMemory,
+    DraftScope,
+    DraftToken,
+    RecentText,
+)
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, TokenBuffer
 

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import TableDrafter
+from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass, TableDrafter
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from completion_engine.gpu import launch, launch_best
+from completion_engine.gpu import launch
 from completion_engine.gpu.passes import (
     WIDTHS,
     DeviceArena,
@@ -137,8 +137,8 @@ class GraphedDecoder(FamilyDecoder):
 
     def rank(self, logits: Tensor, num_tokens: int) -> list[RankedRow]:
         """Rank rows of logits, by the kernels that rank those of device steps; see `target_model.ranking`."""
-        at = launch_best.Ranking.empty(logits, num_tokens)
-        launch_best.run_rank(logits, at)
+        at = launch.Ranking.empty(logits, num_tokens)
+        launch.run_rank(logits, at)
         return at.rows_of(at.record.tolist())
 
     def rehearse(self) -> None:

@@ -45,8 +45,7 @@ from completion_engine.cpu.kernels.query_products import (
     score,
     sum_up,
 )
-from completion_engine.cpu.kernels.sums import sum_of
-from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at
+from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at, sum_of
 
 _I32 = np.int32
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.card import card_of
 from completion_engine.distillation.collection import (
     Collection,
     CollectionPlan,
@@ -23,7 +22,14 @@ from completion_engine.distillation.collection import (
     run_window,
 )
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.pipeline import WORK, distill, fit_preview, frequent_tokens, shape_for
+from completion_engine.distillation.pipeline import (
+    WORK,
+    card_of,
+    distill,
+    fit_preview,
+    frequent_tokens,
+    shape_for,
+)
 from completion_engine.distillation.plans import DistillPlan, TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import DistillationLoss, Trainer

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
-from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope, Pass
+from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope, Pass, RecentText
 from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
-from completion_engine.drafting.scopes import RecentText
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import NgramIndex
 
