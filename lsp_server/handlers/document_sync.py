@@ -14,7 +14,6 @@ from lsp_server.handlers.configuration import read_missing_rules
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
-from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Document, Edit, LineChange, PositionEncoding
@@ -46,7 +45,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     language = canonical_language(item.language_id, item.uri)
     server.scheduler.open(language)
     server.session.edits.forget(item.uri)
-    _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
+    _take(server, len(item.text), lambda: Document(item.uri, language, item.version, item.text))
 
 
 def did_change(server: SlipstreamServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -154,13 +153,6 @@ def _readmit(server: SlipstreamServer) -> None:
         server.open_files.show_to_index(location)
 
 
-def _opened(uri: str, language: str, version: int, text: str) -> Document:
-    document = Document(uri, language, version, text if text != CUT else "")
-    if text == CUT:
-        document.release()
-    return document
-
-
 def _num_touched_chars(document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]) -> int:
     """About how much text is gone through when changes are applied."""
     return sum(
@@ -183,9 +175,7 @@ def _changed(
     """
     line_changes: list[LineChange] = []
     for change in changes:
-        if change.text == CUT:
-            document.release()
-        elif not isinstance(change, types.TextDocumentContentChangePartial):
+        if not isinstance(change, types.TextDocumentContentChangePartial):
             old = document.contents()
             document.replace(change.text)
             line_changes.append(LineChange(0, old, document.contents()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.protocol import parsing
+from lsp_server.workspace import documents
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
 from lsp_server.workspace.lines import MAX_LINE_CHARS
 from tests.windows import Window, insertion, windows_on
@@ -139,10 +139,11 @@ async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: 
         await window.end()
 
 
-async def test_a_document_whose_text_was_left_out_of_its_message_is_too_large(
+async def test_a_document_whose_text_was_dropped_is_too_large_until_it_comes_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parsing, "MAX_STRING_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_KEPT_CHARS", 1000)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_CHARS", 500)
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin()
