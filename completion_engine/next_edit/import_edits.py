@@ -1,9 +1,9 @@
 """Import statements that follow an edit: imports of a definition renamed in another file, with its uses
 through the module, and imports from a module whose name a hunk changed.
 
-An import must name the file of a renamed definition. A name that its old module still binds may be meant where it stands, so its other imports stay. Both
-statements must import from the module by the same path, or by paths that lead to the same file. Bounded as
-`linked_names`.
+An import must name the file of a renamed definition. A name that its old module still binds may be meant
+where it stands, so its other imports stay. Both statements must import from the module by the same path, or
+by paths that lead to the same file. Bounded as `linked_names`.
 """
 
 from __future__ import annotations

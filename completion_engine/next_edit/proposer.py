@@ -4,7 +4,8 @@ empty.
 Refuses edits that would break code, by syntax trees: errors, misplaced names, the rename of another thing or
 to a name that is taken or unfinished, and an argument for the method of another object.
 
-Owns the order of the work, its bounds and the trees of one request. Does not depend on the protocol, settings and threads.
+Owns the order of the work, its bounds and the trees of one request. Does not depend on the protocol, settings
+and threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Resolves the occurrences of a name: those with an equal key mean the same thing.
 
-A key of None means something that is not known here, or no name in a scope. Also finds misplaced names: an edit writes them where no binding
-reaches them, or where another definition has them. Bounded in time and text.
+A key of None means something that is not known here, or no name in a scope. Also finds misplaced names: an
+edit writes them where no binding reaches them, or where another definition has them. Bounded in time and
+text.
 """
 
 from __future__ import annotations

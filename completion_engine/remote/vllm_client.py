@@ -1,6 +1,7 @@
 """A client of a team's vLLM servers at one address: whole answers, streamed ones, and the tokenizer's proof.
 
-Owns the connections, and the form of the requests on them, which is vLLM's. Used on one thread. Does not depend on documents.
+Owns the connections, and the form of the requests on them, which is vLLM's. Used on one thread. Does not
+depend on documents.
 """
 
 from __future__ import annotations

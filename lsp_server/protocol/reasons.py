@@ -63,7 +63,6 @@ SOURCES: Mapping[str, str] = {
     "ngram": "this repository or file",
     "recycled": "earlier alternatives of the model",
     "neural": "the trained drafter",
-    "lookahead": "lookahead drafts",
     "selected": "the selected item of the completion list",
 }
 

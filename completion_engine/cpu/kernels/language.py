@@ -1,5 +1,5 @@
-"""What all kernels are written in: decorators for numba, arguments of kernels, bf16, shared functions, and the
-instructions of this processor that the compiler can use.
+"""What all kernels are written in: decorators for numba, arguments of kernels, bf16, shared functions, and
+the instructions of this processor that the compiler can use.
 
 Numbers in bf16 come as uint16, for numpy has no such type; kernels compute in float32. The compiler may
 neither reorder nor fuse floats, so that every processor gives the same bits: fused operations use `fused`,

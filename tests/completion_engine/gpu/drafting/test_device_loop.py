@@ -16,7 +16,6 @@ from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.device_steps import DeviceStep, steps_agree
 from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.loading.drafters import device_decoder_of
@@ -59,7 +58,7 @@ def text_loop(target: LanguageModel, decoder: Any) -> Any:
     return DeviceLoop(decoder, None, target.vocab_size)
 
 
-DRAFTERS = {"ngram": NgramDrafter, "recycled": RecycledDrafter, "lookahead": LookaheadDrafter}
+DRAFTERS = {"ngram": NgramDrafter, "recycled": RecycledDrafter}
 Write = Callable[..., tuple[Decoding, Finish]]
 Writer = Callable[[LanguageModel], Write]
 Prime = Callable[[Sequence[int]], KVCache]
@@ -235,7 +234,6 @@ STRIDES = [
     (["ngram"], True),
     (["ngram", "recycled"], True),
     (["recycled"], False),
-    (["ngram", "lookahead"], False),
     ([], False),
 ]
 
