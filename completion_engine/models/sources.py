@@ -49,7 +49,7 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
         try:
-            found = hub.download_file(spec.hub_repository, spec.hub_revision, spec.file_name, work, job)
+            found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
         except SlipstreamError:
             raise error from None  # the index is the usual way: its failure is the one to tell
     return _adopt(spec, found, target, job)
