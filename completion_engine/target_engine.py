@@ -31,7 +31,6 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
-from completion_engine.energy import find_meter
 from completion_engine.loading.drafters import device_decoder_of
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.next_edit.proposer import EditProposer
@@ -71,7 +70,6 @@ class TargetEngine:
         self._answered: Answered | None = None  # after which no background work was chosen yet
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
-        self.energy = find_meter(str(target.device))
 
     def complete(self, request: CompletionRequest) -> Completion:
         """Return the verified completion at the request's cursor."""
@@ -80,8 +78,7 @@ class TargetEngine:
         prepared, decoding = self._begin(request, waits=True)
         limits = Limits.of(request, self.preparation.max_new_tokens, begin_s, decoding.cold_ms)
         try:
-            with self.energy.measured(lambda: decoding.stats.num_written):
-                finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
+            finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
         except CancelledError:
             self._background = BackgroundPrompt(prepared)
             raise
@@ -153,8 +150,7 @@ class TargetEngine:
         work = self.background
         if work is None:
             return self.shadow.step()
-        with self.energy.measured(lambda: work.num_written):
-            goes_on = work.step(self._new_stats(), cancellation)
+        goes_on = work.step(self._new_stats(), cancellation)
         if isinstance(work, BackgroundWriting) and work.has_news(has_ended=not goes_on):
             self._grown = work.prepared.request
         if not goes_on and (later := self._later) is not None:
@@ -189,9 +185,8 @@ class TargetEngine:
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here."""
-        target, energy = self.target, self.energy.describe()
+        target = self.target
         return {
-            **({"energy": energy} if energy else {}),
             "shadow": self.shadow.describe(),
             "state": "ready",
             "target": self.config.target,
