@@ -27,7 +27,7 @@ from completion_engine.decoding.repository_bias import NUM_LOOKED_UP, Repository
 from completion_engine.drafting.tree import child_rows
 from completion_engine.probability import NUM_RANKED, RankedRow, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
-from completion_engine.target_model.ranking import Rank, first_largest, lowest_best, rank_rows
+from completion_engine.target_model.exactness import Rank, first_largest, lowest_best, rank_rows
 
 
 @dataclass(frozen=True, slots=True)

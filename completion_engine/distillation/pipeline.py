@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from completion_engine.distillation import DistillPlan
 from completion_engine.distillation.collection import Collection, CollectionPlan, Corpus, Shards, read_corpus
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.plans import DistillPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import Trainer
-from completion_engine.drafting.distilled.drafter import WEIGHTS, DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import (
+from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles
+from completion_engine.drafting.drafter_network import (
     NUM_EXACT,
     DistilledNetwork,
     DrafterShape,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.drafting.device_steps import DeviceDecoder, steps_agree
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
+from completion_engine.drafting.distilled import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
@@ -112,7 +112,7 @@ def _on_device(folder: Path, target: LanguageModel) -> Drafter:
     decoder = as_graphed(target.decoder)
     if decoder is None:
         return load_distilled(folder, target)
-    from completion_engine.gpu.drafting.beam_search import (  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.beam_search import (  # noqa: PLC0415 - needs triton
         BeamSearch,
         DeviceDrafter,
         DeviceNetwork,
@@ -144,8 +144,8 @@ def _device_loop(
     decoder, neural = as_graphed(target.decoder), drafters.get("neural")
     if decoder is None or not target.verifies_trees:
         return None
-    from completion_engine.gpu.drafting.beam_search import DeviceDrafter  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
+    from completion_engine.gpu.beam_search import DeviceDrafter  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.device_loop import DeviceLoop  # noqa: PLC0415 - as above
 
     looks_up, search = "ngram" in drafters, neural.search if isinstance(neural, DeviceDrafter) else None
     if search is None and (neural is not None or not looks_up):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
+from completion_engine.models.gguf_preparation import weights_damage
 from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
-from completion_engine.models.manifest import weights_damage
 
 # No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
 WANTED = (

@@ -25,9 +25,14 @@ from typing import Any
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, path_of
-from completion_engine.models.gguf_preparation import Source, prepare
+from completion_engine.models.gguf_preparation import (
+    Source,
+    find_damage,
+    is_current,
+    prepare,
+    remove_if_damaged,
+)
 from completion_engine.models.job import Monitor
-from completion_engine.models.manifest import find_damage, is_current, remove_if_damaged
 from completion_engine.models.sources import deliver, sha256_of
 from completion_engine.models.storage import (
     Storage,

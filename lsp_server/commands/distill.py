@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.distillation.plans import DistillPlan, TrainingPlan
+from completion_engine.distillation import DistillPlan, TrainingPlan
 from completion_engine.errors import UserError
 from completion_engine.target_model.passes import ROWS
 from lsp_server.commands.local_engine import named_target

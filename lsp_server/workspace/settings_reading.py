@@ -23,7 +23,7 @@ from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 # Groups under the same section that belong to the editors' extensions.
 EDITORGROUPS = frozenset({"trace", "server", "editor"})
 
-MAX_CHARS = 256 << 10  # of the values of one source, as JSON
+MAX_CHARS = 256 << 10  # the limit for one source, as JSON
 
 # The settings that decide which files are read, and what may leave this machine, by the name of a bad value.
 _RULES = {name: {name} for name in ("", "index.enabled", "index.exclude", "languages", "context")}

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from completion_engine.distillation import DistillPlan, TrainingPlan
 from completion_engine.distillation.collection import (
     Collection,
     CollectionPlan,
@@ -30,11 +31,10 @@ from completion_engine.distillation.pipeline import (
     frequent_tokens,
     shape_for,
 )
-from completion_engine.distillation.plans import DistillPlan, TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import DistillationLoss, Trainer
-from completion_engine.drafting.distilled.drafter import DrafterFiles, load_distilled
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
+from completion_engine.drafting.distilled import DrafterFiles, load_distilled
+from completion_engine.drafting.drafter_network import DistilledNetwork
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.target_model.kv_cache import CacheShape

@@ -11,7 +11,7 @@ import torch
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
 from completion_engine.probability import NUM_RANKED, RankedRow
-from completion_engine.target_model.ranking import rank_rows
+from completion_engine.target_model.exactness import rank_rows
 
 NUM_ROWS = 3
 

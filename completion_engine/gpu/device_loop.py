@@ -17,8 +17,8 @@ from torch import Tensor
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.gpu import launch, launch_step
+from completion_engine.gpu.beam_search import BeamSearch
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.drafting.beam_search import BeamSearch
 from completion_engine.gpu.launch_step import Found
 from completion_engine.gpu.passes import PassShape, Runner, Work, header_of, runner_for, send
 from completion_engine.target_model.kv_cache import KVCache

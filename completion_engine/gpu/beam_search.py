@@ -16,13 +16,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.distilled.drafter import (
+from completion_engine.drafting.distilled import (
     NUM_BEAMS,
     DrafterFiles,
     TrainedDrafter,
     append_guesses,
 )
-from completion_engine.drafting.distilled.drafter_network import EPS
+from completion_engine.drafting.drafter_network import EPS
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
 from completion_engine.gpu import launch, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder
