@@ -1,5 +1,5 @@
-"""The file format of a saved index, and the fingerprint of the rules by which it was made. Only this module uses
-msgpack.
+"""The file format of a saved index, and the fingerprint of the rules by which it was made. Only this module
+uses msgpack.
 
 The file is read into memory, not mapped: truncating a mapped file ends the process.
 
