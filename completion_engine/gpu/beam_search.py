@@ -1,6 +1,6 @@
 """A distilled drafter on a GPU: its network, one step of a few beams, and the search for the likeliest paths.
 
-The paths are those of `drafter.DistilledDrafter`; the device chooses which of them go on. The network
+The paths are those of `distilled.DistilledDrafter`; the device chooses which of them go on. The network
 computes what `drafter_network.DistilledNetwork` computes, without plain torch between the products, so that
 the search is one graph, and is read back once.
 """

@@ -117,7 +117,9 @@ def test_what_no_time_is_left_for_is_left_out_and_said(
     indexer = make_indexer(options=RepositoryOptions(limits=WalkLimits(max_walk_s=10)))
     indexer.build()
     seconds = iter(range(0, 100, 4))
-    monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(
+        planning, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None)
+    )
     summary = indexer.reconcile(many(5))
     assert summary.skipped["too many entries"] == 3
     assert indexer.paths == ["src/d0/f.py", "src/d1/f.py"]
