@@ -224,8 +224,8 @@ Greedy drafts at every token that the target wrote by itself at {plan.num_measur
 
 def _steps(plan: DistillPlan) -> str:
     training = plan.training
-    told = f"{training.num_steps:,} of {training.batch_windows} windows of {plan.window_tokens:,} tokens"
-    return f"{told}, beginning with an earlier drafter" if plan.begin_with else told
+    steps = f"{training.num_steps:,} of {training.batch_windows} windows of {plan.window_tokens:,} tokens"
+    return f"{steps}, beginning with an earlier drafter" if plan.begin_with else steps
 
 
 def _figures(found: Distilled) -> str:
@@ -254,5 +254,5 @@ def _corpus(code: Path) -> str:
     names = sorted(place.name for place in code.iterdir() if place.is_dir() and place.name[0] != ".")
     if not names:
         return f"`{code.resolve().name}`"
-    told = ", ".join(names[:_NAMED_FOLDERS])
-    return told + (f", and {len(names) - _NAMED_FOLDERS} more" if len(names) > _NAMED_FOLDERS else "")
+    listed = ", ".join(names[:_NAMED_FOLDERS])
+    return listed + (f", and {len(names) - _NAMED_FOLDERS} more" if len(names) > _NAMED_FOLDERS else "")

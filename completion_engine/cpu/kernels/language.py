@@ -30,7 +30,7 @@ from completion_engine.cpu.kernels.stored_kernels import cache_of
 DOT, MATRIX = "dotprod", "i8mm"  # as LLVM names them: `sdot`, and `smmla`
 
 _ARM = frozenset({"arm64", "aarch64"})
-# Which word of Linux's auxiliary vector says it, and the bit: HWCAP_ASIMDDP, HWCAP2_I8MM.
+# The word of Linux's auxiliary vector, and its bit: HWCAP_ASIMDDP, HWCAP2_I8MM.
 _LINUX = {DOT: (16, 20), MATRIX: (26, 13)}
 _MACOS = {DOT: b"hw.optional.arm.FEAT_DotProd", MATRIX: b"hw.optional.arm.FEAT_I8MM"}
 # PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE
@@ -45,14 +45,14 @@ def is_arm(machine: str | None = None) -> bool:
 @cache
 def features() -> frozenset[str]:
     """Instructions that the compiler may use here, by LLVM's names."""
-    return frozenset(name[1:] for name in _told().split(",") if name.startswith("+"))
+    return frozenset(name[1:] for name in _configured_features().split(",") if name.startswith("+"))
 
 
-def tell_compiler() -> None:
+def set_compiler_features() -> None:
     """Have numba compile for what the system reports of an ARM processor; before it compiles anything."""
     if is_arm() and config.CPU_FEATURES is None and config.CPU_NAME is None:  # type: ignore[attr-defined]  # set by name
         found = {f"+{name}" for name in reported(sys.platform)}
-        config.CPU_FEATURES = ",".join(filter(None, (_told(), *sorted(found))))  # type: ignore[attr-defined]  # as above
+        config.CPU_FEATURES = ",".join(filter(None, (_configured_features(), *sorted(found))))  # type: ignore[attr-defined]  # as above
 
 
 def reported(system: str) -> frozenset[str]:
@@ -90,12 +90,12 @@ def _sysctl(name: bytes) -> int:
     return 0 if failed else found.value
 
 
-def _told() -> str:
+def _configured_features() -> str:
     named = config.CPU_FEATURES  # type: ignore[attr-defined]  # set by name; "" names none
     return str(get_host_cpu_features() if named is None else named)
 
 
-tell_compiler()
+set_compiler_features()
 
 LOWEST_RANK = np.int32(-0x7FFFFFFF)
 

@@ -80,7 +80,7 @@ class Program:
         written = self._written
         _ = _run_steps.address  # all is compiled before helpers are taken: they spin until this is done
         with TEAM.gathered(num_threads_here()) as num_helpers:
-            told = task_of(
+            task = task_of(
                 RunTask(
                     steps=written.ctypes.data,
                     num_steps=len(written),
@@ -89,8 +89,8 @@ class Program:
                     brake=brake.address if brake else 0,
                 )
             )
-            _run_steps.run(told)
-        if told[COUNTER] < len(written):
+            _run_steps.run(task)
+        if task[COUNTER] < len(written):
             raise CancelledError
 
     @cached_property
@@ -166,7 +166,7 @@ class TableBranch(NamedTuple):
 
 
 class BranchTable:
-    """A table that stays where it is while what it says changes from pass to pass."""
+    """A table that stays where it is while its content changes from pass to pass."""
 
     def __init__(self, max_branches: int) -> None:
         self.numbers: Array = np.zeros(FIRST_BRANCH + max_branches * BRANCH_SIZE, np.int64)

@@ -76,7 +76,7 @@ def test_the_compiler_is_told_unless_a_person_did(
     monkeypatch.setattr(language, "reported", lambda _: frozenset({MATRIX, DOT}))
     for name, value in (("CPU_FEATURES", named), ("CPU_NAME", None)):
         monkeypatch.setattr(language.config, name, value)
-    language.tell_compiler()
+    language.set_compiler_features()
     found = language.config.CPU_FEATURES
     assert found == wanted
 
