@@ -91,7 +91,6 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     location = server.session.location_of(uri)
     server.session.drop(uri)
     server.open_files.forget(location)
-    _readmit(server)
     server.session.edits.forget(uri)
     server.session.proposals.forget(uri)
     server.show_status()
@@ -142,15 +141,8 @@ def _put(server: SlipstreamServer, document: Document) -> None:
         server.open_files.identify(document.uri)
         server.follow_edits(document.uri)
     server.open_files.show_to_index(server.session.location_of(document.uri))
-    _readmit(server)
     if not was_served or document.is_too_large:
         server.show_status()
-
-
-def _readmit(server: SlipstreamServer) -> None:
-    """Serve documents that were one too many, as there is room now."""
-    for location in server.session.readmit():
-        server.open_files.show_to_index(location)
 
 
 def _num_touched_chars(document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]) -> int:
