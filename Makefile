@@ -39,7 +39,7 @@ help:
 	@sed -n '1,4s/^# //p' Makefile
 
 demo: $(VENV)/installed
-	@$(BIN)/slipstream demo
+	@$(BIN)/python -m scripts.demo
 	@echo "Next: $(BIN)/slipstream doctor, and editors/README.md for your editor."
 
 # Types and style are checked while tests wait.

@@ -1,4 +1,4 @@
-"""The program that compiles every kernel a start needs, by running a toy model. A child of `warmup`.
+"""The program that compiles every kernel a start needs, by running a toy model. A child of `kernel_cache`.
 
 The toy model is small and random, with its own drafter, and has every kind of weight and of pass: a kernel is
 the same for models of all sizes.
@@ -27,8 +27,8 @@ from completion_engine.cpu.kernels.kernel_cache import (
     mark_compiled,
 )
 from completion_engine.cpu.kernels.stored_kernels import are_all_stored
-from completion_engine.drafting.distilled.drafter import DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.drafter_network import DrafterShape, Preview
 from completion_engine.load_engine import load_engine_from
 from completion_engine.loading.backends import plan_here
 from completion_engine.models.gguf_layout import (

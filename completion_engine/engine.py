@@ -22,7 +22,6 @@ from completion_engine.decoding.preparation import PreparedRequest, RequestPrepa
 from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.energy import find_meter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.backends import BackendChain, forget_frames
 from completion_engine.loading.drafters import build_drafters, device_decoder_of
@@ -91,7 +90,6 @@ class CompletionEngine:
         self.background = BackgroundWork(self.preparation)
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
-        self.energy = find_meter(str(target.device))
 
     def fall_back(self, chain: BackendChain[LanguageModel], error: Exception) -> None:
         """Load the target on the next backend, once nothing holds the memory of the one that failed."""
@@ -137,8 +135,7 @@ class CompletionEngine:
         prepared, decoding = self._begin(request, waits=True)
         limits = Limits.of(request, self.preparation.max_new_tokens, begin_s, decoding.cold_ms)
         try:
-            with self.energy.measured(lambda: decoding.stats.num_written):
-                finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
+            finish = suppression(rules, request) or run(decoding, rules, limits, request.cancellation)
         except CancelledError:
             self.background.follow(prepared)
             raise
@@ -208,10 +205,9 @@ class CompletionEngine:
         is_in_vain = self.background.vain_test(cancellation, is_late=is_late)
         try:
             with self.target.decoder.brake.pulled_by(cancellation, is_in_vain):
-                if (work := self.background.current) is None:
+                if self.background.current is None:
                     return self.shadow.step()
-                with self.energy.measured(lambda: work.num_written):
-                    goes_on = self.background.step(self._new_stats(), cancellation)
+                goes_on = self.background.step(self._new_stats(), cancellation)
                 return goes_on or self.shadow.is_waiting
         except CancelledError:
             return True
@@ -238,9 +234,8 @@ class CompletionEngine:
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here, for `stats` and `doctor`."""
-        target, energy = self.target, self.energy.describe()
+        target = self.target
         return {
-            **({"energy": energy} if energy else {}),
             "shadow": self.shadow.describe(),
             "state": "ready",
             "target": self.config.target,

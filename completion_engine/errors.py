@@ -20,7 +20,7 @@ RemoteFault = Literal[
     "unreachable",
     "silent",
     "truncated",
-    "malformed",
+    "invalid",
     "certificate",
     "tokenizer",
 ]

@@ -79,10 +79,10 @@ def serve(
         serve_alone()
 
 
-def _add(name: str, module: str, about: str, *, hidden: bool = False) -> None:
+def _add(name: str, module: str, about: str) -> None:
     """Add a command whose `app` in `module` parses its own arguments."""
     _MODULES[name] = module
-    app.command(name, cls=_Deferred, help=about, hidden=hidden)(lambda: None)
+    app.command(name, cls=_Deferred, help=about)(lambda: None)
 
 
 _add("complete", "commands.complete", "Print the completion at FILE:LINE:COLUMN.")
@@ -93,19 +93,23 @@ _add("models", "commands.models", "List, fetch, check and remove models.")
 _add("distill", "commands.distill", "Train a small drafter for a target.")
 _add("doctor", "commands.doctor", "Report what is missing or slow, and what to do.")
 _add("uninstall", "commands.uninstall", "Remove everything that Slipstream stored.")
-_add("demo", "commands.demo", "Fetch the model and type a new module into a repository.", hidden=True)
 
 
 def main() -> None:
     """Run the program and leave with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a console may not know every character
     arguments = sys.argv[1:]
     if arguments == ["--stdio"]:  # how clients of other completion servers start any program
         arguments = ["serve", "--shared"]
+    run(app, arguments)
+
+
+def run(program: typer.Typer, arguments: list[str]) -> None:
+    """Run a program with these arguments; an error that a user can do something about ends it with code 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console may not know every character
     try:
-        app(arguments, prog_name="slipstream")
+        program(arguments, prog_name="slipstream")
     except SlipstreamError as error:
         show_error(error)
         sys.exit(1)

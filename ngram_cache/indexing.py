@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
-from ngram_cache.changes import look_at
 from ngram_cache.index import NgramIndex
 from ngram_cache.overlays import EncodeMany, FileEncoder, Overlays, digest, num_tokens_of
-from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, make_plan
+from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, look_at, make_plan
 from ngram_cache.redaction import blank_secrets
 from ngram_cache.repository import (
     DEFAULT_OPTIONS,

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
-from ngram_cache.file_names import FileKind, kind_of, name_in
+from ngram_cache.file_names import FileKind, kind_of, name_in, real_path
 from ngram_cache.folder_rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
-from ngram_cache.real_paths import real_path
 from ngram_cache.redaction import has_private_key
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
 

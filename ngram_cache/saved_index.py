@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from ngram_cache import snapshot
+from ngram_cache.file_names import real_path
 from ngram_cache.index import NgramIndex
 from ngram_cache.live_parts import Stored
 from ngram_cache.planning import SILENT, IndexHooks
-from ngram_cache.real_paths import real_path
 from ngram_cache.repository import StoppedError
 from ngram_cache.snapshot import FileRecord, Snapshot
 

@@ -1,10 +1,10 @@
-"""The file format of a saved index, with all checks on reading. The only module that uses msgpack.
+"""The file format of a saved index, and the fingerprint of the rules by which it was made. Only this module
+uses msgpack.
 
 The file is read into memory, not mapped: truncating a mapped file ends the process.
 
-A stream of msgpack objects: `[magic, version, header length, header CRC-32]`, the header (a map), then for
-each segment its words and its positions as 32-bit `bin` objects. Each length is compared with the size of the
-file, and each checksum with the one in the header, before the data is used.
+The file holds a magic, a version and one checksum of all that follows: the length of the header, the header
+(msgpack), then the words and the positions of each segment.
 """
 
 from __future__ import annotations
@@ -20,26 +20,63 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, reduce
+from importlib.abc import ResourceLoader
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
-import numpy as np
 import platformdirs
 
 from ngram_cache.construction import never_stop
-from ngram_cache.fingerprint import rules_fingerprint
+from ngram_cache.file_names import real_path
 from ngram_cache.live_parts import Stored
-from ngram_cache.real_paths import real_path
 from ngram_cache.segment import Segment, layout
 
-MAGIC = "slipstream-index"
-VERSION = 3
+# The modules that decide which files are read.
+OF_FILES = (
+    "file_names",
+    "folder_rules",
+    "git_places",
+    "glob",
+    "ignore",
+    "repository",
+    "walk",
+)
+# The modules that decide what is removed from a file's text.
+OF_TEXT = (
+    "redaction.__init__",
+    "redaction.forms",
+    "redaction.names",
+    "redaction.rule",
+    "redaction.values",
+)
+
+
+@cache
+def rules_fingerprint() -> str:
+    """Return the fingerprint of all rules."""
+    return digest_of(*OF_FILES, *OF_TEXT)
+
+
+def digest_of(*modules: str) -> str:
+    """Return a hash of the files, source or compiled, of these modules of this package."""
+    digest = hashlib.sha256()
+    for name in modules:
+        spec = find_spec(f"{__package__}.{name}")
+        if spec is None or spec.origin is None or not isinstance(spec.loader, ResourceLoader):
+            raise ImportError(f"{name} has no file that could be read")
+        data = spec.loader.get_data(spec.origin)
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+MAGIC = b"slipstream-index"
+VERSION = 4
 MAX_FILE_BYTES = 1 << 30
-MAX_HEADER_BYTES = 64 << 20
-_PREAMBLE_BYTES = 64
-_BIN32 = 0xC6
-_NIL = b"\xc0"
+_PREAMBLE = struct.Struct(">16sII")  # magic, version, checksum
+_LENGTH = struct.Struct(">Q")
 _STALE_SECONDS = 3600.0
 _PIECE_BYTES = 4 << 20
 
@@ -127,12 +164,9 @@ def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
     Raises FileNotFoundError if there is none, SnapshotError if it must not be used, OSError if reading fails.
     """
     data = _read(path)
-    try:
-        header, offset = _read_header(data)
-        _check_origin(header, fingerprint, root)
-        return _read_snapshot(data, header, offset)
-    except (KeyError, TypeError, ValueError, OverflowError, struct.error) as error:
-        raise CorruptSnapshotError(f"the index file is damaged: {error!r}") from error
+    header, offset = _read_header(data)
+    _check_origin(header, fingerprint, root)
+    return _read_snapshot(data, header, offset)
 
 
 def saved_paths(directory: Path, root: Path) -> list[str] | None:
@@ -145,41 +179,23 @@ def saved_paths(directory: Path, root: Path) -> list[str] | None:
     if newest is None:
         return None
     header, _ = _read_header(_read(newest))
-    try:
-        _check_origin(header, header["fingerprint"], str(real_path(root)))
-        return sorted(str(path) for _, path, *_ in header["files"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptSnapshotError(f"the index file is damaged: {error!r}") from error
+    _check_origin(header, header["fingerprint"], str(real_path(root)))
+    return sorted(path for _, path, *_ in header["files"])
 
 
 def _pieces(snapshot: Snapshot) -> Iterator[bytes | memoryview]:
-    segments = [
-        (memoryview(segment.data)[segment.base : segment.base + 4 * segment.num_words], segment.positions)
-        for segment in snapshot.stored.segments
-    ]
-    header = _header(snapshot, segments)
-    preamble = msgpack.packb([MAGIC, VERSION, len(header), zlib.crc32(header)])
-    yield preamble.ljust(_PREAMBLE_BYTES, _NIL)
-    yield header
-    for arrays in segments:
-        for array in arrays:
-            yield struct.pack(">BI", _BIN32, array.nbytes)
-            yield array.cast("B")
+    segments = snapshot.stored.segments
+    words = [memoryview(one.data)[one.base : one.base + 4 * one.num_words] for one in segments]
+    header = _header(snapshot)
+    parts: list[bytes | memoryview] = [_LENGTH.pack(len(header)), header]
+    for own, segment in zip(words, segments, strict=True):
+        parts += [own, segment.positions.cast("B")]
+    yield _PREAMBLE.pack(MAGIC, VERSION, reduce(lambda crc, part: zlib.crc32(part, crc), parts, 0))
+    yield from parts
 
 
-def _header(snapshot: Snapshot, segments: list[tuple[memoryview, memoryview]]) -> bytes:
+def _header(snapshot: Snapshot) -> bytes:
     """Return the header: everything but the words and positions of the segments, which it describes."""
-    described = [
-        {
-            "documents": segment.documents,
-            "lengths": segment.lengths,
-            "num_words": segment.num_words,
-            "num_positions": len(segment.positions),
-            "words_crc": zlib.crc32(words),
-            "positions_crc": zlib.crc32(positions),
-        }
-        for segment, (words, positions) in zip(snapshot.stored.segments, segments, strict=True)
-    ]
     header: bytes = msgpack.packb(
         {
             "fingerprint": snapshot.fingerprint,
@@ -191,7 +207,10 @@ def _header(snapshot: Snapshot, segments: list[tuple[memoryview, memoryview]]) -
                 for number, path in snapshot.stored.paths.items()
                 for record in [snapshot.files[path]]
             ],
-            "segments": described,
+            "segments": [
+                [segment.documents, segment.lengths, len(segment.positions)]
+                for segment in snapshot.stored.segments
+            ],
         }
     )
     return header
@@ -204,30 +223,23 @@ def _read(path: Path) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptSnapshotError("the index file is not a regular file")
-        if not _PREAMBLE_BYTES <= status.st_size <= MAX_FILE_BYTES:
+        if not _PREAMBLE.size + _LENGTH.size <= status.st_size <= MAX_FILE_BYTES:
             raise CorruptSnapshotError(f"the index file has a size of {status.st_size} bytes")
         return file.readall()
 
 
 def _read_header(data: bytes) -> tuple[dict[str, Any], int]:
-    unpacker = msgpack.Unpacker(max_buffer_size=_PREAMBLE_BYTES)
-    unpacker.feed(data[:_PREAMBLE_BYTES])
-    try:
-        preamble = unpacker.unpack()
-        padding = data[unpacker.tell() : _PREAMBLE_BYTES]
-    except (msgpack.UnpackException, ValueError) as error:
-        raise CorruptSnapshotError("the index file does not begin as one") from error
-    if not isinstance(preamble, list) or len(preamble) < 2 or preamble[0] != MAGIC:
+    """Return the header and where it ends. Raises SnapshotError unless the file is as it was written."""
+    magic, version, checksum = _PREAMBLE.unpack_from(data)
+    if magic != MAGIC:
         raise CorruptSnapshotError("the index file does not begin as one")
-    if preamble[1] != VERSION:
-        raise ForeignSnapshotError(f"the index file has format {preamble[1]!r}, this is format {VERSION}")
-    _, _, length, checksum = preamble
-    if not 0 <= length <= MAX_HEADER_BYTES:
-        raise CorruptSnapshotError(f"the index file's header claims {length} bytes")
-    packed = data[_PREAMBLE_BYTES : _PREAMBLE_BYTES + length]
-    if padding.strip(_NIL) or len(packed) != length or zlib.crc32(packed) != checksum:
-        raise CorruptSnapshotError("the index file's header does not match its checksum")
-    return msgpack.unpackb(packed), _PREAMBLE_BYTES + length
+    if version != VERSION:
+        raise ForeignSnapshotError(f"the index file has format {version}, this is format {VERSION}")
+    if zlib.crc32(memoryview(data)[_PREAMBLE.size :]) != checksum:
+        raise CorruptSnapshotError("the index file does not match its checksum")
+    begin = _PREAMBLE.size + _LENGTH.size
+    end = begin + _LENGTH.unpack_from(data, _PREAMBLE.size)[0]
+    return msgpack.unpackb(data[begin:end]), end
 
 
 def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
@@ -243,52 +255,15 @@ def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
 
 def _read_snapshot(data: bytes, header: dict[str, Any], offset: int) -> Snapshot:
     segments = []
-    for described in header["segments"]:
-        segment, offset = _read_segment(data, described, offset)
-        segments.append(segment)
-    if offset != len(data):
-        raise ValueError("bytes are left over")
-    paths: dict[int, str] = {}
-    files: dict[str, FileRecord] = {}
-    for number, path, size, mtime_ns, digest in header["files"]:
-        if not (isinstance(path, str) and isinstance(digest, bytes)):
-            raise TypeError("a file has no name or no digest")
-        paths[int(number)] = path
-        files[path] = FileRecord(int(size), int(mtime_ns), digest)
+    for documents, lengths, num_positions in header["segments"]:
+        starts, num_words = layout(lengths)
+        first = offset + 4 * num_words
+        positions = memoryview(data)[first : first + 4 * num_positions].cast("i")
+        segments.append(Segment(data, offset, num_words, positions, documents, starts, lengths))
+        offset = first + 4 * num_positions
+    files = {path: FileRecord(*record) for _, path, *record in header["files"]}
+    paths = {number: path for number, path, *_ in header["files"]}
     return Snapshot(header["fingerprint"], os.fsdecode(header["root"]), Stored(tuple(segments), paths), files)
-
-
-def _read_segment(data: bytes, described: dict[str, Any], offset: int) -> tuple[Segment, int]:
-    documents = [int(number) for number in described["documents"]]
-    lengths = [int(length) for length in described["lengths"]]
-    if len(documents) != len(lengths) or documents != sorted(set(documents)) or min(lengths, default=0) < 0:
-        raise ValueError("a segment's documents are not in order")
-    starts, num_words = layout(lengths)
-    if num_words != described["num_words"]:
-        raise ValueError("a segment's lengths do not add up")
-    base = _check_array(data, offset, 4 * num_words, described["words_crc"])
-    offset = base + 4 * num_words
-    num_positions = int(described["num_positions"])
-    if not 0 <= num_positions <= num_words:
-        raise ValueError("a segment has more positions than words")
-    first = _check_array(data, offset, 4 * num_positions, described["positions_crc"])
-    offset = first + 4 * num_positions
-    positions = memoryview(data)[first:offset].cast("i")
-    if num_positions:
-        values = np.frombuffer(positions, dtype=np.int32)
-        if int(values.min()) < starts[0] or int(values.max()) >= starts[-1] + lengths[-1]:
-            raise ValueError("a position lies outside the documents")
-    return Segment(data, base, num_words, positions, documents, starts, lengths), offset
-
-
-def _check_array(data: bytes, offset: int, nbytes: int, checksum: int) -> int:
-    """Return where an array of `nbytes` bytes begins, whose `bin` object is at `offset`."""
-    first = offset + 5
-    if first + nbytes > len(data) or data[offset:first] != struct.pack(">BI", _BIN32, nbytes):
-        raise ValueError("an array is not where it should be")
-    if zlib.crc32(memoryview(data)[first : first + nbytes]) != checksum:
-        raise ValueError("an array does not match its checksum")
-    return first
 
 
 def _root_name(root: Path) -> str:

@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_570, 107),
-    Cap("completion_engine", 31_932, 204),
-    Cap("ngram_cache", 5_090, 29),
-    Cap("tests", 56_622, 406, but=("benchmarks",)),
+    Cap("lsp_server", 16_620, 105),
+    Cap("completion_engine", 31_400, 179),
+    Cap("ngram_cache", 5_010, 26),
+    Cap("tests", 56_030, 404, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
-    Cap("scripts", 2_310, 21),
+    Cap("scripts", 2_440, 22),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_600, 340)
+WHOLE = Cap(" and ".join(SHIPPED), 53_020, 310)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

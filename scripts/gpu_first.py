@@ -124,7 +124,7 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
 def exactness(trial: Trial) -> Iterator[Facts]:
     """Rows, trees and device steps of a random 0.5B, and prompts with drafts against none."""
     from completion_engine.drafting.device_steps import steps_agree  # noqa: PLC0415 - as above
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
+    from completion_engine.gpu.device_loop import DeviceLoop  # noqa: PLC0415 - as above
     from completion_engine.target_model.exactness import rows_are_invariant  # noqa: PLC0415 - as above
 
     for held in trial.held[-1:] if trial.is_small else trial.held:

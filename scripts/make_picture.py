@@ -32,7 +32,7 @@ def terminal_output(argv: list[str]) -> str:
 
 def main() -> None:
     """Keep the explanation, the last suggestions and the sum."""
-    output = terminal_output([str(Path(sys.executable).with_name("slipstream")), "demo"])
+    output = terminal_output([sys.executable, "-m", "scripts.demo"])
     lines = [Text.from_ansi(line) for line in output[output.index("Typing ") :].split("\n")]
     head = next(at for at, line in enumerate(lines) if " ms " in line.plain)
     kept = [*lines[:head], *lines[-NUM_LINES:]]
@@ -40,7 +40,7 @@ def main() -> None:
     for line in kept:
         line.truncate(WIDTH, overflow="ellipsis")
         console.print(line, soft_wrap=False)
-    svg = console.export_svg(title="slipstream demo")
+    svg = console.export_svg(title="make demo")
     svg = re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)  # no font from elsewhere
     Path("docs/demo.svg").write_text(svg.replace("Fira Code", "ui-monospace"), encoding="utf-8")
 

@@ -18,11 +18,10 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels import attention, rounded
 from completion_engine.cpu.kernels.attention import Queries, Strides
-from completion_engine.cpu.kernels.branch_table import BranchTable, TableBranch
 from completion_engine.cpu.kernels.heads import HeadNorms, Heads, place_step, split_step
 from completion_engine.cpu.kernels.language import Floats, array_of
 from completion_engine.cpu.kernels.packing import PackedWeight
-from completion_engine.cpu.kernels.program import Program, Step
+from completion_engine.cpu.kernels.program import BranchTable, Program, Step, TableBranch
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.rows import add_norm
 from completion_engine.cpu.linear import QuantisedLinear, packed, packed_blocks

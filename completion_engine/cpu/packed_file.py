@@ -4,6 +4,9 @@ Later loads copy the file into huge pages, or map it where the system has none. 
 file whose header describes the packing of each weight, and holds the checksum of each array. Its name follows
 from the model's files, from the dtype they are read in, from what composes and what packs them; it appears
 whole or not at all. If it cannot be stored, the weights stay in memory.
+
+A pass reads all weights once. With pages of 4 KB, translating their addresses takes 3 to 13 % of its time
+(docs/experiments/kernels.md).
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ import errno
 import hashlib
 import json
 import logging
+import mmap
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -31,15 +35,56 @@ from safetensors import SafetensorError, safe_open
 
 from completion_engine.checksum import checksum
 from completion_engine.cpu import block_packing
-from completion_engine.cpu.huge_pages import in_huge_pages
-from completion_engine.cpu.kernels import grids, language, packing, sums, vectors
+from completion_engine.cpu.kernels import grids, language, packing, vectors
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
 from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS, PackedWeight
 from completion_engine.cpu.kernels.product import packed_bits
-from completion_engine.runtime import UNFINISHED, whole_file
+from completion_engine.runtime import UNFINISHED, private_pages, whole_file
 from completion_engine.target_model import gguf_blocks
+
+_LINE = 64  # bytes of a cache line, where each array begins
+_SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
+    """Copies of arrays in one block of huge pages; the arrays themselves where the system has none to give.
+
+    Copies of 4 KB pages would be slower than a mapped file, whose pages may be larger.
+    """
+    if sys.platform != "linux" or not _are_offered():
+        return list(arrays)
+    num_bytes = sum(_padded(array) for array in arrays)
+    try:
+        memory = private_pages(num_bytes)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except OSError as error:
+        logger.warning("Weights stay in the pages of their file: %s", error)
+        return list(arrays)
+    return [*_copies(arrays, np.frombuffer(memory, np.uint8))]
+
+
+def _are_offered() -> bool:
+    """Return whether this system gives huge pages to a process that wants them."""
+    try:
+        return "[never]" not in _SWITCH.read_text("ascii")
+    except (OSError, ValueError):
+        return False
+
+
+def _padded(array: Array) -> int:
+    return -(-array.nbytes // _LINE) * _LINE
+
+
+def _copies(arrays: Sequence[Array], memory: Array) -> Iterator[Array]:
+    at = 0
+    for array in arrays:
+        copy = memory[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(copy, array)
+        at += _padded(array)
+        yield copy
+
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +115,7 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
     missing.
     """
     digest = hashlib.sha256(f"{dtype} {packed_bits()} {_FORMAT}".encode())
-    for module in (block_packing, gguf_blocks, packing, grids, language, sums, vectors, *composers):
+    for module in (block_packing, gguf_blocks, packing, grids, language, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()
@@ -172,14 +217,8 @@ def _weight_in(file: Any, name: str, bits: int, shape: Shape) -> PackedWeight:
     record = RECORDS[bits]
     records, units = (file.get_tensor(f"{name}.{part}").numpy() for part in ("records", "units"))
     num_tiles, num_blocks = -(-shape[0] // TILE_OUTPUTS), -(-shape[1] // BLOCK)
-    wanted = {
-        "records": (records, (num_tiles, num_blocks, record.num_bytes), np.uint8),
-        "units": (units, (num_tiles * TILE_OUTPUTS,), np.float32),
-    }
-    for part, (held, size, dtype) in wanted.items():
-        if held.shape != size or held.dtype != dtype:
-            raise ValueError(f"{name}.{part} is {held.dtype} {held.shape}, not {np.dtype(dtype)} {size}")
-    return PackedWeight(record, records, units, shape)
+    records = records.view(np.uint8).reshape(num_tiles, num_blocks, record.num_bytes)
+    return PackedWeight(record, records, units.view(np.float32).reshape(num_tiles * TILE_OUTPUTS), shape)
 
 
 def _write(path: Path, sources: Mapping[str, Source], made: dict[str, PackedWeight]) -> None:

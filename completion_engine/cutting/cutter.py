@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Literal
 
 from completion_engine.cutting import cleaning
-from completion_engine.cutting.characters import decodable, without_controls
+from completion_engine.cutting.cleaning import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
-from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop
+from completion_engine.cutting.repeats import Reason, Stop, chat_start, copy_start, is_telling, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow

@@ -1,14 +1,36 @@
-"""Finds text that repeats the document after the cursor, or itself."""
+"""Finds text that repeats the document after the cursor, or itself, and names the rules that end a text."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from completion_engine.cutting.lines import needs_next, opens_block
-from completion_engine.cutting.reasons import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
+
+Reason = Literal[
+    "single-line",
+    "end-of-statement",
+    "end-of-block",
+    "end-of-paragraph",
+    "does-not-fit",
+    "repeats-document",
+    "repeats-itself",
+    "chat",
+    "undecodable-text",
+    "no-change",
+    "too-short",
+    "blank",
+    "out-of-time",
+    "nothing-to-add",
+    "unsure",
+    "unknown-name",
+    "in-comment",
+    "in-string",
+]
 
 _WORD_CHAR = re.compile(r"[^\W_]")
 _MIN_TELLING = 3  # letters and digits of a line that tells its place
@@ -25,6 +47,14 @@ _ONCE = re.compile(
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
 _ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the text after its first `num_chars` characters."""
+
+    rule: Reason
+    num_chars: int
 
 
 def is_telling(line: str) -> bool:

@@ -22,7 +22,7 @@ from completion_engine.cutting.lines import (
     needs_next,
     opens_block,
 )
-from completion_engine.cutting.reasons import Stop
+from completion_engine.cutting.repeats import Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 

@@ -23,8 +23,8 @@ from completion_engine.decoding.sampling import NUM_LOOKED_UP
 from completion_engine.probability import NUM_RIVALS, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.request import Completion, CompletionStats
+from completion_engine.target_model.exactness import best_few
 from completion_engine.target_model.passes import ROWS
-from completion_engine.target_model.ranking import best_few
 
 _MAX_TOKENS = 12  # leading tokens of the first line that are considered
 _MAX_RUNNERS_UP = 4  # tokens that are considered in the place of each

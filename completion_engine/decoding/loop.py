@@ -214,8 +214,7 @@ class Decoding(Writing):
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
-        num_verified = len(rows.plan.rows) + 1  # without spare rows
-        accepted = verify(tokens[:num_verified], parents[:num_verified], picks.tokens[:num_verified])
+        accepted = verify(tokens, parents, picks.tokens)
         return Pass(tokens, parents, logits, picks.tokens, (0, *accepted)), picks.probabilities
 
     def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:

@@ -29,7 +29,7 @@ from completion_engine.drafting.policy import (
     min_probability_for,
 )
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.passes import Costs, pad_rows
+from completion_engine.target_model.passes import Costs
 from ngram_cache.redaction import blank_secrets
 
 _NUM_SCANNED_BEFORE = 128  # tokens of context in which redaction recognises a secret
@@ -37,15 +37,10 @@ _NUM_SCANNED_BEFORE = 128  # tokens of context in which redaction recognises a s
 
 @dataclass(frozen=True, slots=True)
 class PassRows:
-    """The rows of a verification pass: a chain of uncached tokens, at least one, then the draft, then spare
-    rows.
-
-    The draft follows the last uncached token. The `spare` tokens are a chain after the last row of the draft.
-    """
+    """The rows of a verification pass: a chain of uncached tokens, at least one, then the draft after it."""
 
     uncached: Sequence[int]
     plan: DraftPlan
-    spare: Sequence[int]
 
     @property
     def num_before(self) -> int:
@@ -55,14 +50,13 @@ class PassRows:
     @property
     def tokens(self) -> list[int]:
         """The token of each row [num_rows]."""
-        return [*self.uncached, *(candidate.token for candidate in self.plan.rows), *self.spare]
+        return [*self.uncached, *(candidate.token for candidate in self.plan.rows)]
 
     @property
     def parents(self) -> list[int]:
         """The parent of each row [num_rows], as in `LanguageModel.forward`."""
         num_uncached = len(self.uncached)
-        planned = [*range(-1, num_uncached - 1), *(num_uncached + parent for parent in self.plan.parents)]
-        return [*planned, *range(len(planned) - 1, len(planned) - 1 + len(self.spare))]
+        return [*range(-1, num_uncached - 1), *(num_uncached + parent for parent in self.plan.parents)]
 
     @property
     def open_tokens(self) -> list[int]:
@@ -121,13 +115,7 @@ class DraftPlanner:
                 drafts += self._ask(drafter, max_rows, allowed, min_probability)
                 asked = CostlyDraftRecord(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(uncached), costs, asked)
-        num_rows = len(uncached) + len(plan.rows)
-        num_idle = max(plan.width, pad_rows(num_rows)) - num_rows
-        spare: Sequence[int] = ()
-        for drafter in self._drafters:  # the first one that has any gets the spare rows, the others 0
-            offered = drafter.spare_rows(0 if spare else num_idle)
-            spare = spare or offered
-        return PassRows(uncached, plan, spare)
+        return PassRows(uncached, plan)
 
     def cheap_drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
         """Return the drafts of all drafters without `step_ms`."""

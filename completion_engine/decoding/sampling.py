@@ -33,7 +33,7 @@ from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.drafting.tree import child_rows
 from completion_engine.probability import NUM_RANKED, RankedRow, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
-from completion_engine.target_model.ranking import Rank, first_largest, lowest_best, rank_rows
+from completion_engine.target_model.exactness import Rank, first_largest, lowest_best, rank_rows
 from ngram_cache import IndexView
 
 NUM_LOOKED_UP = 32  # tokens of context

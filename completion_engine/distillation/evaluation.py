@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from completion_engine.distillation.collection import Window, draw_windows
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
+from completion_engine.drafting.drafter_network import DistilledNetwork
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
 from completion_engine.target_model.kv_cache import KVCache

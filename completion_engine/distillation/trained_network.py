@@ -1,4 +1,4 @@
-"""The drafter's network in training: the products of `drafting.distilled.drafter_network`, with gradients.
+"""The drafter's network in training: the products of `drafting.drafter_network`, with gradients.
 
 Works on whole windows: every position of a window is a place to draft from, and sees what the target has
 cached up to itself.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from completion_engine.drafting.distilled.drafter_network import EPS, DrafterShape
+from completion_engine.drafting.drafter_network import EPS, DrafterShape
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
 

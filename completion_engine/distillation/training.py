@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
+from completion_engine.distillation import TrainingPlan
 from completion_engine.distillation.collection import Shards
-from completion_engine.distillation.plans import TrainingPlan
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.errors import UserError
 from completion_engine.request import Progress

@@ -43,7 +43,6 @@ _BASE = -3.46
 _BY_EVIDENCE = {
     "prompt": 1.57,
     "successors": 0.91,
-    "lookahead": 1.0,
     "index": 0.59,
     "recent": -0.11,
     "model": 5.0,

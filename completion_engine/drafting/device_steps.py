@@ -12,9 +12,9 @@ import torch
 from completion_engine.drafting.drafts import Draft, DraftToken
 from completion_engine.probability import TokenProbability
 from completion_engine.request import CompletionStats
+from completion_engine.target_model.exactness import first_largest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.ranking import first_largest
 
 _NUM_RANDOM = 12
 _NUM_WRITTEN = 24

@@ -1,4 +1,4 @@
-"""Drafts as small trees of proposed tokens, each token with its evidence, and the base of drafters."""
+"""Drafts as small trees of proposed tokens, each token with its evidence, and the bases of drafters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DraftToken:
 
     `parent` is the index in the draft of the token before it, -1 for a token right after the written text.
     `source` is `ngram`, `recycled` or `neural`; `read_from` is `index`, `prompt`, `recent`, `successors`,
-    `lookahead`, `distilled` or `model`. `match_length` is the number of context tokens that matched where the
+    `distilled` or `model`. `match_length` is the number of context tokens that matched where the
     token was found; for `neural` sources it is the token's depth in the draft, from 0. `probability` is the
     share of the sampled occurrences that continue with the token, or the probability that a model assigns.
     `document` and `offset` locate the token in the repository index. Elsewhere `document` is -1; tokens read
@@ -63,8 +63,8 @@ class Pass:
 class Drafter:
     """Proposes the next tokens of a completion.
 
-    Calls per completion: `begin`; then for each pass `extend` with the tokens written since, `drafts`,
-    `spare_rows` and `observe`; at last `end`.
+    Calls per completion: `begin`; then for each pass `extend` with the tokens written since, `drafts` and
+    `observe`; at last `end`.
     `step_ms` is the measured time of one more depth of a draft; 0 where a draft costs next to nothing.
     `num_bytes` is the memory of weights and caches, without small tables of tokens.
     """
@@ -93,14 +93,6 @@ class Drafter:
         `min_probability`.
         """
         return []
-
-    def spare_rows(self, num_rows: int) -> Sequence[int]:  # noqa: ARG002 - most want none
-        """Return at most `num_rows` tokens to run in spare rows, as a chain attached to the last row of the
-        pass.
-
-        Called before every pass; `num_rows` is 0 if there are no spare rows or another drafter uses them.
-        """
-        return ()
 
     def end(self) -> None:
         """End the completion, and store what later completions may be drafted from."""

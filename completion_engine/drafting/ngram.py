@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from completion_engine.drafting.drafts import Allowed, Draft, DrafterWithMemory, DraftScope, DraftToken
-from completion_engine.drafting.scopes import RecentText
+from completion_engine.drafting.drafts import (
+    Allowed,
+    Draft,
+    DrafterWithMemory,
+    DraftScope,
+    DraftToken,
+)
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, TokenBuffer
 
 _MAX_NODES = 32
 _CONTEXT = 32
 NUM_REMEMBERED_BEFORE = 16  # prompt tokens that are stored with a completion, as its context
+_NUM_TOKENS = 4096  # a scope with twice as many drops its oldest texts down to this number
+_MAX_RECENT_SCOPES = 32
+
+
+@dataclass(slots=True)
+class _RecentScope:
+    texts: deque[tuple[str, list[int]]] = field(default_factory=deque)
+    buffer: TokenBuffer = field(default_factory=TokenBuffer)
+
+    def rebuild(self) -> None:
+        self.buffer = TokenBuffer([token for _, tokens in self.texts for token in tokens])
+
+
+class RecentText:
+    """The tokens of recent completions, for the scopes that were used last."""
+
+    def __init__(self) -> None:
+        self._scopes: OrderedDict[str, _RecentScope] = OrderedDict()
+
+    def of(self, scope: str) -> TokenBuffer:
+        """Return the tokens of the recent completions of a scope, oldest first."""
+        return self._enter(scope).buffer
+
+    def add(self, scope: str, document: str, tokens: Sequence[int]) -> None:
+        """Store `tokens`, a completion in a document of a scope."""
+        entered = self._enter(scope)
+        entered.texts.append((document, list(tokens)))
+        entered.buffer.extend(tokens)
+        if len(entered.buffer) > 2 * _NUM_TOKENS:
+            num_tokens = len(entered.buffer)
+            while num_tokens > _NUM_TOKENS:
+                num_tokens -= len(entered.texts.popleft()[1])
+            entered.rebuild()
+
+    def forget(self, document: str) -> None:
+        """Drop the completions of a closed document."""
+        for scope in self._scopes.values():
+            kept = deque(text for text in scope.texts if text[0] != document)
+            if len(kept) < len(scope.texts):
+                scope.texts = kept
+                scope.rebuild()
+
+    def _enter(self, scope: str) -> _RecentScope:
+        entered = self._scopes.setdefault(scope, _RecentScope())
+        self._scopes.move_to_end(scope)
+        while len(self._scopes) > _MAX_RECENT_SCOPES:
+            self._scopes.popitem(last=False)
+        return entered
 
 
 class NgramDrafter(DrafterWithMemory):

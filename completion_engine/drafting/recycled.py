@@ -7,6 +7,8 @@ are stored with the candidates.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -14,12 +16,13 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import best_few
-from completion_engine.drafting.drafts import Allowed, Draft, DraftToken, Pass
-from completion_engine.drafting.scopes import TableDrafter
+from completion_engine.drafting.drafts import Allowed, Draft, DrafterWithMemory, DraftScope, DraftToken, Pass
+from completion_engine.target_model.kv_cache import KVCache
 
 NUM_SUCCESSORS = 8
 _MAX_KEY = 3
 _MAX_ENTRIES = 32_768  # 9 MB: most rows have one or two successors above `_MIN_PROBABILITY`
+_MAX_TABLES = 4  # scopes that are remembered
 _MAX_NODES = 24
 _MIN_PROBABILITY = 0.01
 _MIN_PATH_PROBABILITY = 0.003
@@ -31,14 +34,84 @@ _TRUST = (
 )  # probability that stored logits fit here, by the number of matching tokens before
 
 Successors = tuple[tuple[int, float], ...]
+Key = tuple[int, ...]
 
 
-class RecycledDrafter(TableDrafter[Successors]):
+class ScopedTable:
+    """A table for each scope, with the last few tokens as keys; methods use the table that was entered last.
+
+    `discard` removes the entries that were put since `begin`.
+    """
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[str, OrderedDict[Key, Successors]] = OrderedDict()
+        self._new: set[Key] = set()
+        self.enter("")
+
+    def enter(self, scope: str) -> None:
+        """Use the table of this scope. Only the `_MAX_TABLES` most recently used tables are kept."""
+        self._table = self._tables.setdefault(scope, OrderedDict())
+        self._tables.move_to_end(scope)
+        while len(self._tables) > _MAX_TABLES:
+            self._tables.popitem(last=False)
+
+    def forget(self, scope: str) -> None:
+        """Drop the table of a scope; a document without a group is a scope under its own name."""
+        if (table := self._tables.pop(scope, None)) is not None:
+            table.clear()  # it may be the entered one, which is still in use
+
+    def begin(self) -> None:
+        """Begin a completion: `discard` removes the entries that are put from now on."""
+        self._new = set()
+
+    def discard(self) -> None:
+        """Remove the entries that were put since `begin`."""
+        for key in self._new:
+            self._table.pop(key, None)
+
+    def get(self, key: Key) -> Successors | None:
+        """Return the entry at a key."""
+        return self._table.get(key)
+
+    def put(self, key: Key, value: Successors) -> None:
+        """Set the entry at a key, which becomes the newest."""
+        self._table[key] = value
+        self._table.move_to_end(key)
+        self._new.add(key)
+
+    def shrink(self, max_entries: int) -> None:
+        """Remove the oldest entries of the scope beyond `max_entries`."""
+        while len(self._table) > max_entries:
+            self._table.popitem(last=False)
+
+
+class RecycledDrafter(DrafterWithMemory):
     """Stores the likeliest successors of every row that the target ran, of rejected rows too.
 
     Keys are the last one to `_MAX_KEY` tokens. Newer logits replace older ones, and the least recently stored
     entries are dropped.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._table = ScopedTable()
+
+    def enter(self, scope: DraftScope) -> None:
+        """See `DrafterWithMemory.enter`."""
+        self._table.enter(scope.recent)
+
+    def forget(self, document: str) -> None:
+        """See `DrafterWithMemory.forget`."""
+        self._table.forget(document)
+
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        super().begin(prompt, cache)
+        self._table.begin()
+
+    def discard(self) -> None:
+        """See `DrafterWithMemory.discard`."""
+        self._table.discard()
 
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from completion_engine.gpu import launch, launch_best
+from completion_engine.gpu import launch
 from completion_engine.gpu.passes import (
     WIDTHS,
     DeviceArena,
@@ -136,9 +136,9 @@ class GraphedDecoder(FamilyDecoder):
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
 
     def rank(self, logits: Tensor, num_tokens: int) -> list[RankedRow]:
-        """Rank rows of logits, by the kernels that rank those of device steps; see `target_model.ranking`."""
-        at = launch_best.Ranking.empty(logits, num_tokens)
-        launch_best.run_rank(logits, at)
+        """Rank rows of logits, by the kernels that rank those of device steps; see `exactness`."""
+        at = launch.Ranking.empty(logits, num_tokens)
+        launch.run_rank(logits, at)
         return at.rows_of(at.record.tolist())
 
     def rehearse(self) -> None:

@@ -9,8 +9,7 @@ import triton
 from torch import Tensor
 
 from completion_engine.gpu.kernels import draft, step
-from completion_engine.gpu.launch import EXACT, HEAD_OPTIONS
-from completion_engine.gpu.launch_best import Ranking
+from completion_engine.gpu.launch import EXACT, HEAD_OPTIONS, Ranking
 from completion_engine.gpu.passes import PassInputs, PassShape
 
 LOOK_BLOCK = 128  # places of the text that one program looks at, each with the tokens before it

@@ -18,9 +18,9 @@ from completion_engine.gpu.passes import PassShape
 from completion_engine.gpu.reference import grouped_attention, norm
 from completion_engine.gpu.weights import TiledWeight
 from completion_engine.target_model.decoder import Layout, lay_out
+from completion_engine.target_model.exactness import rank_rows
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import rotate
-from completion_engine.target_model.ranking import rank_rows
 
 MAX_ERROR = 0.02  # relative, as a norm; bf16 explains less than half of it
 _WIDTHS = (16, 64, 128)  # rows of a product: blocks of two sizes, and several blocks at once

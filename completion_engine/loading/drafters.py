@@ -8,9 +8,8 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.drafting.device_steps import DeviceDecoder, steps_agree
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
+from completion_engine.drafting.distilled import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
-from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
@@ -29,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 _TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come with the package, by target
 _CHECKED_TOKENS = 24  # written by steps on a GPU and compared, before such steps are used
-_STANDS_IN_FOR = {"ngram", "recycled", "neural"}  # drafters that whole steps on the device can replace
 Note = Callable[[str], None]
 
 
@@ -51,8 +49,6 @@ def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver o
         found["ngram"] = NgramDrafter()
     if "recycled" in config.drafters:
         found["recycled"] = RecycledDrafter()
-    if "lookahead" in config.drafters:
-        found["lookahead"] = LookaheadDrafter()
     if "neural" in config.drafters:
         neural = _neural(config, target, tokenizer, report, should_stop, note)
         if neural is not None:
@@ -116,7 +112,7 @@ def _on_device(folder: Path, target: LanguageModel) -> Drafter:
     decoder = as_graphed(target.decoder)
     if decoder is None:
         return load_distilled(folder, target)
-    from completion_engine.gpu.drafting.beam_search import (  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.beam_search import (  # noqa: PLC0415 - needs triton
         BeamSearch,
         DeviceDrafter,
         DeviceNetwork,
@@ -146,10 +142,10 @@ def _device_loop(
     drafters: Mapping[str, Drafter], target: LanguageModel, num_tokens: int, note: Note
 ) -> DeviceDecoder | None:
     decoder, neural = as_graphed(target.decoder), drafters.get("neural")
-    if decoder is None or not target.verifies_trees or set(drafters) - _STANDS_IN_FOR:
+    if decoder is None or not target.verifies_trees:
         return None
-    from completion_engine.gpu.drafting.beam_search import DeviceDrafter  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop  # noqa: PLC0415 - as above
+    from completion_engine.gpu.beam_search import DeviceDrafter  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.device_loop import DeviceLoop  # noqa: PLC0415 - as above
 
     looks_up, search = "ngram" in drafters, neural.search if isinstance(neural, DeviceDrafter) else None
     if search is None and (neural is not None or not looks_up):

@@ -10,18 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import time
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numba
 import torch
 from safetensors import SafetensorError
 
+from completion_engine.checksum import with_checksum, without_checksum
 from completion_engine.cpu import int8_decoder
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
@@ -49,11 +48,9 @@ _PACKED_SHARE = 0.35  # size of weights of 4 to 8 bits with their scales, as a s
 _LAUNCHES_MS = 0.08  # per layer in plain torch: about 20 kernels of a few microseconds each
 logger = logging.getLogger(__name__)
 _VALID_S = 7 * 86_400
-_MAX_BYTES = 1 << 16
 # parts of the engine whose code influences the findings
 _PARTS = ("cpu", "target_model")
-_TIMES = ("pass_ms", "branch_ms", "chunk_ms", "thread_paces")
-_FLAGS = ("is_row_invariant", "verifies_drafts", "verifies_trees", "are_settled")
+_TABLES = ("pass_ms", "thread_paces")
 
 
 def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0) -> LanguageModel:
@@ -160,12 +157,14 @@ def read_findings(path: Path, now: float) -> Findings | None:
     """Return findings that are at most a week old; None without any. `now` in seconds."""
     try:
         status = path.lstat()
-        if flaw_of(status) or status.st_size > _MAX_BYTES or not 0 <= now - status.st_mtime < _VALID_S:
+        if flaw_of(status) or not 0 <= now - status.st_mtime < _VALID_S:
             return None
-        return _findings_in(json.loads(path.read_text(encoding="ascii")))
+        values = json.loads(without_checksum(path.read_bytes()))
+        tables = {name: {int(number): ms for number, ms in values[name].items()} for name in _TABLES}
+        return Findings(**(values | tables))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         logger.warning("Findings in %s are damaged and made anew: %s", path, error)
         return None
 
@@ -174,9 +173,9 @@ def store_findings(path: Path, findings: Findings) -> None:
     """Store findings for later loads. If this fails, they are measured again."""
     if not path.parent.is_dir():
         return
-    values = {name: getattr(findings, name) for name in (*_FLAGS, *_TIMES)}
+    values = {field.name: getattr(findings, field.name) for field in fields(Findings)}
     with suppress(OSError), whole_file(path) as file:
-        file.write(json.dumps(values).encode("ascii"))
+        file.write(with_checksum(json.dumps(values).encode("ascii")))
 
 
 @cache
@@ -184,30 +183,3 @@ def _code() -> str:
     """Return a hash of the code that computes a pass, and that compares and times passes."""
     package = Path(__file__).parents[1]
     return folder_for([file for part in _PARTS for file in (package / part).rglob("*.py")]).name
-
-
-def _findings_in(values: Mapping[str, Any]) -> Findings:
-    flags = {name: values[name] for name in _FLAGS}
-    if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise ValueError("a verdict is neither true nor false")
-    return Findings(
-        **flags,
-        pass_ms=_by_number(values["pass_ms"]),
-        branch_ms=_checked(values["branch_ms"]),
-        chunk_ms=_checked(values["chunk_ms"]),
-        thread_paces=_by_number(values["thread_paces"]),
-    )
-
-
-def _by_number(values: Mapping[str, Any]) -> dict[int, float]:
-    found = {int(name): _checked(value) for name, value in values.items()}
-    if not found or min(found) < 1:
-        raise ValueError("a table is empty or of no numbers")
-    return found
-
-
-def _checked(value: Any) -> float:
-    number = float(value)
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{number} is not a time")
-    return number

@@ -15,7 +15,7 @@ from typing import TypeVar
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER
 from completion_engine.cpu.kernels.stored_kernels import damaged_kernels
 from completion_engine.cpu.packed_file import damaged_in, packed_folder
-from completion_engine.drafting.distilled.drafter import DrafterFiles
+from completion_engine.drafting.distilled import DrafterFiles
 from completion_engine.errors import DataError, MachineError, SlipstreamError, UserError
 from completion_engine.loading.backends import forget_frames
 from completion_engine.loading.drafters import trained_folder

@@ -34,13 +34,12 @@ class PackageSlice:
 class ModelSpec:
     """One model: its official file, the sources that may deliver it, and how it likes to be prompted.
 
-    `num_bytes` and `sha256` are the publisher's own. `num_bf16_bytes` is the size of its weights
-    in bf16. `parts`, joined in order, are the file. `hub_revision` is the commit of the
-    hub's repository that holds it, "" where none is known. `anchor_lines` is the best distance between
-    anchor and cursor in the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as
-    our kernels for CPUs hold them, as `slipstream doctor` shows it, 0 where that is unknown, and
-    `num_position_bytes` that of one cached position in 16 bits. `auto` chooses among those that
-    `may_be_chosen`. `remembers_repository` where mixing in what the repository's index saw was found better.
+    `num_bytes` and `sha256` are the publisher's own. `num_bf16_bytes` is the size of its weights in bf16.
+    `parts`, joined in order, are the file. `anchor_lines` is the best distance between anchor and cursor in
+    the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as our kernels for CPUs
+    hold them, as `slipstream doctor` shows it, 0 where that is unknown, and `num_position_bytes` that of one
+    cached position in 16 bits. `auto` chooses among those that `may_be_chosen`. `remembers_repository` where
+    mixing in what the repository's index saw was found better.
     """
 
     id: str
@@ -52,7 +51,6 @@ class ModelSpec:
     num_bf16_bytes: int
     parts: tuple[PackageSlice, ...] = ()
     hub_repository: str = ""
-    hub_revision: str = ""
     anchor_lines: int = DEFAULT_ANCHOR_LINES
     num_packed_bytes: int = 0
     num_position_bytes: int = 0

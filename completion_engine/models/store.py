@@ -6,7 +6,6 @@ Owns the layout on disk and the order of steps:
     <root>/<id>/prepared/            config.json, tokenizer.json, gguf-layout.json, manifest.json
     <root>/<id>/work-*/              of the process that holds the lock; removed by the next one
     <root>/local/<name>-<key>/       the same for a GGUF file that lies elsewhere
-    <root>/hub/<owner>--<name>.json   the commit of a hub's repository that is used here
     <root>/locks/<name>.lock          <root>/locks/<owner>--<name>/work-*/ while that is fetched
     <root>/passes.json                pass times of this machine, and <root>/*.loading: see `choice`
 
@@ -26,9 +25,14 @@ from typing import Any
 from completion_engine.errors import DataError, MachineError, UserError
 from completion_engine.models import hub
 from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, path_of
-from completion_engine.models.gguf_preparation import Source, prepare
+from completion_engine.models.gguf_preparation import (
+    Source,
+    find_damage,
+    is_current,
+    prepare,
+    remove_if_damaged,
+)
 from completion_engine.models.job import Monitor
-from completion_engine.models.manifest import find_damage, is_current, remove_if_damaged
 from completion_engine.models.sources import deliver, sha256_of
 from completion_engine.models.storage import (
     Storage,
@@ -73,7 +77,6 @@ class ModelStore:
         self.root = root or default_root()
         self._catalogue = catalogue
         self._storage = Storage(self.root, free_bytes)
-        self._revisions = hub.Revisions(self.root / "hub")
 
     def ensure(
         self,
@@ -97,7 +100,7 @@ class ModelStore:
                 return self._ensure_gguf(path, job) if path.suffix == ".gguf" else _checked_folder(path)
             if not hub.is_repository(name_or_path):
                 find_spec(name_or_path, self._catalogue)
-            return self._cached_from_hub(name_or_path) or self._ensure_from_hub(name_or_path, job)
+            return hub.cached_model(name_or_path) or self._ensure_from_hub(name_or_path, job)
 
     def fetch(
         self, model_id: str, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
@@ -251,12 +254,6 @@ class ModelStore:
                 return folder
             return self._prepare(Source(file, facts), folder, job)
 
-    def _cached_from_hub(self, repository: str) -> Path | None:
-        folder = hub.cached_model(repository, self._revisions.of(repository))
-        if folder is not None:
-            self._revisions.record(repository, folder.name)
-        return folder
-
     def _ensure_from_hub(self, repository: str, job: Monitor) -> Path:
         if not hub.is_reachable():
             raise MachineError(
@@ -265,13 +262,12 @@ class ModelStore:
                 f"To use a folder of that name, write ./{repository}.",
             )
 
-        def take(revision: str, num_bytes: int) -> None:
+        def check(num_bytes: int) -> None:
             self._storage.check_space(num_bytes, f"downloading {repository}")
-            self._revisions.record(repository, revision)
 
         name = repository.replace("/", "--")
         with self._storage.locked(name, job), self._storage.work_folder(self.root / "locks" / name) as work:
-            return hub.download_model(repository, self._revisions.of(repository), work, job, take)
+            return hub.download_model(repository, work, job, check)
 
 
 def _not_there(model_id: str) -> UserError:

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from tree_sitter import Node, Point
 
-from completion_engine.next_edit.added_items import (
+from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
+from completion_engine.next_edit.linked_names import LinkedEdit, import_around
+from completion_engine.next_edit.module_paths import Module, imports_name, is_imported
+from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
+from completion_engine.next_edit.parsing import Occurrence, ParsedText, text_of, with_spans
+from completion_engine.next_edit.resolution import Resolver, free_names, reaches
+from completion_engine.next_edit.substitutions import (
     Added,
     added_items,
     arguments_after,
@@ -20,14 +26,6 @@ from completion_engine.next_edit.added_items import (
     items_of,
     keyword_of,
 )
-from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
-from completion_engine.next_edit.linked_names import LinkedEdit, import_around
-from completion_engine.next_edit.module_paths import Module, imports_name, is_imported
-from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
-from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
-from completion_engine.next_edit.resolution import Resolver
-from completion_engine.next_edit.scoped_names import Occurrence
-from completion_engine.next_edit.visible_names import free_names, reaches
 
 _OPTIONAL = ("default", "optional", "splat", "rest", "variadic")
 _OPEN_ENDED = ("splat", "spread", "variadic")

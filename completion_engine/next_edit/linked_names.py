@@ -15,9 +15,8 @@ from tree_sitter import Node
 
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
-from completion_engine.next_edit.parsing import ParsedText, text_of, with_spans
+from completion_engine.next_edit.parsing import TABLES, Occurrence, ParsedText, text_of, with_spans
 from completion_engine.next_edit.resolution import Key, Resolver
-from completion_engine.next_edit.scoped_names import TABLES, Occurrence
 from completion_engine.next_edit.substitutions import (
     changed_cores,
     exchanged_at,

@@ -1,6 +1,6 @@
 """The tables of roles of each language, one line for a role and contexts of the syntax tree.
 
-`scoped_names.RoleTable` explains the lines.
+`parsing.RoleTable` explains the lines.
 """
 
 from __future__ import annotations

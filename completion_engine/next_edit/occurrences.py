@@ -11,9 +11,8 @@ from enum import IntEnum
 from tree_sitter import Node
 
 from completion_engine.next_edit.edits import Hunk, LineEdit
-from completion_engine.next_edit.parsing import ParsedText, PathStep
+from completion_engine.next_edit.parsing import TABLES, Occurrence, ParsedText, PathStep
 from completion_engine.next_edit.role_reading import SIGILS, read_occurrences
-from completion_engine.next_edit.scoped_names import TABLES, Occurrence
 from completion_engine.next_edit.substitutions import exchanged_names
 
 MAX_OCCURRENCES = 1_200  # a file with more is not followed

@@ -11,8 +11,15 @@ from dataclasses import replace
 
 from tree_sitter import Node
 
-from completion_engine.next_edit.parsing import ParsedText, PathStep, text_of
-from completion_engine.next_edit.scoped_names import BINDING, Occurrence, RoleTable, Scope
+from completion_engine.next_edit.parsing import (
+    BINDING,
+    Occurrence,
+    ParsedText,
+    PathStep,
+    RoleTable,
+    Scope,
+    text_of,
+)
 
 SIGILS = ("instance_variable", "class_variable", "global_variable", "private_property_identifier")
 _PROMOTIONS = ("accessibility_modifier", "readonly", "override_modifier", "visibility_modifier")

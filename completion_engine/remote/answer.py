@@ -113,7 +113,7 @@ class Answer:
             body += data
             if len(body) > max_bytes:
                 self.close()
-                raise malformed(self._authority, "it does not end")
+                raise invalid_answer(self._authority, "it does not end")
         if data != b"":
             self.close()
             raise silent(self._authority)
@@ -199,7 +199,7 @@ class Answer:
             self._num_bytes += len(data)
             self._changed.notify_all()
         if self._num_bytes > MAX_BODY_BYTES:
-            raise malformed(self._authority, "it does not end")
+            raise invalid_answer(self._authority, "it does not end")
 
     def _hold(self, opened: socket.socket | None) -> bool:
         """Note the socket that `close` hangs up; return False if it has been called already."""
@@ -220,7 +220,7 @@ def _fault_of(authority: str, error: Exception) -> RemoteError:
         return silent(authority)
     if isinstance(error, OSError | IncompleteRead):
         return truncated(authority)
-    return malformed(authority, f"it is not HTTP/1.1 ({type(error).__name__})")
+    return invalid_answer(authority, f"it is not HTTP/1.1 ({type(error).__name__})")
 
 
 def truncated(authority: str, reason: str = "") -> RemoteError:
@@ -232,10 +232,10 @@ def truncated(authority: str, reason: str = "") -> RemoteError:
     )
 
 
-def malformed(authority: str, what: str) -> RemoteError:
+def invalid_answer(authority: str, what: str) -> RemoteError:
     """Return the error for data that is not an answer."""
     return RemoteError(
-        "malformed",
+        "invalid",
         f"{authority} sent an answer that is not valid: {what}.",
         advice="Check that remote.url names a vLLM server or its proxy.",
     )

@@ -23,8 +23,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.answer import Wait
 from completion_engine.remote.connections import silent
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.remote.vllm_client import VllmClient
-from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
+from completion_engine.remote.vllm_client import CompletionQuery, QueryNames, VllmClient
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
 
 MAX_RESUMES = 3

@@ -14,7 +14,7 @@ from typing import Any
 
 from completion_engine.errors import RemoteError
 from completion_engine.probability import NOT_SCORED, NUM_RIVALS, TokenProbability
-from completion_engine.remote.answer import Answer, Wait, malformed, truncated
+from completion_engine.remote.answer import Answer, Wait, invalid_answer, truncated
 
 MAX_EVENT_BYTES = 256 << 10
 _DONE = "[DONE]"
@@ -116,7 +116,7 @@ class TokenStream:
         if status != 200:
             raise fault_of(self._answer, self._authority, wait)
         if not self._answer.headers.get("content-type", "").startswith("text/event-stream"):
-            raise self._rubbish("it is not a stream of events")
+            raise self._invalid("it is not a stream of events")
         return True
 
     def _take(self, data: bytes) -> None:
@@ -127,19 +127,19 @@ class TokenStream:
                     return
                 self._take_chunk(_parsed(event))
         except EventStreamError as error:
-            self._fault = self._rubbish(str(error))
+            self._fault = self._invalid(str(error))
         except RemoteError as fault:
             self._fault = fault
 
     def _take_chunk(self, fields: dict[str, Any] | None) -> None:
         if fields is None:
-            raise self._rubbish("an event is not a JSON object")
+            raise self._invalid("an event is not a JSON object")
         if "error" in fields:
             raise truncated(self._authority, _said(fields["error"]))
         self._take_usage(fields.get("usage"))
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
-            raise self._rubbish("an event has no choice")
+            raise self._invalid("an event has no choice")
         if choices:
             self._take_choice(choices[0])
 
@@ -149,14 +149,14 @@ class TokenStream:
         if tokens is None and not fields.get("text"):
             tokens = []
         if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
-            raise self._rubbish(
+            raise self._invalid(
                 "its text has no token ids, so the servers must run a vLLM with return_token_ids"
             )
         if not isinstance(reason, str) or reason not in _FINISHED:
             raise truncated(self._authority)
         self._num_left -= len(tokens)
         if self._num_left < 0:
-            raise self._rubbish("it has more tokens than requested")
+            raise self._invalid("it has more tokens than requested")
         if tokens or reason:
             self._chunks.append(
                 Chunk(tuple(tokens), reason, probabilities_of(fields.get("logprobs"), tokens))
@@ -168,9 +168,9 @@ class TokenStream:
         if type(cached) is int and cached >= 0:
             self.num_cached = cached
 
-    def _rubbish(self, what: str) -> RemoteError:
+    def _invalid(self, what: str) -> RemoteError:
         self.close()
-        return malformed(self._authority, what)
+        return invalid_answer(self._authority, what)
 
 
 def probabilities_of(logprobs: object, tokens: Sequence[int]) -> tuple[TokenProbability, ...]:
@@ -233,7 +233,7 @@ def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
             f"{authority} {who} ({status}{f': {reason}' if reason else ''}).",
             advice="Meanwhile, Slipstream uses the model of this machine. Ask the servers' administrator.",
         )
-    return malformed(authority, f"its status is {status}")
+    return invalid_answer(authority, f"its status is {status}")
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

@@ -1,28 +1,106 @@
 """A client of a team's vLLM servers at one address: whole answers, streamed ones, and the tokenizer's proof.
 
-Owns the connections, and the form of the requests on them. Used on one thread. Does not depend on documents.
+Owns the connections, and the form of the requests on them, which is vLLM's. Used on one thread. Does not
+depend on documents.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from completion_engine.errors import RemoteError
+from completion_engine.probability import NUM_RIVALS
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.remote.answer import Answer, Request, Wait, malformed
+from completion_engine.remote.answer import Answer, Request, Wait, invalid_answer
 from completion_engine.remote.connections import Connections, silent
 from completion_engine.remote.endpoint import Endpoint
 from completion_engine.remote.token_stream import TokenStream, fault_of
-from completion_engine.remote.vllm_request import (
-    COMPLETIONS,
-    MODELS,
-    TOKENIZE,
-    CompletionQuery,
-    tokenize_body,
-)
+
+COMPLETIONS, MODELS, TOKENIZE = "/v1/completions", "/v1/models", "/tokenize"
+_META = re.compile(r"[\\.^$*+?()\[\]{}|]")
+# The group lets vLLM's grammars share its compiled form; without it each takes ten times as long to compile.
+_ANYTHING = r"([\s\S])*"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionQuery:
+    """Write after `prompt`, beginning with `healed`, up to one of `end_ids` or `max_tokens`.
+
+    Only queries with the same `salt` share the servers' cache. Queries of one `session` are answered best by
+    one server. With `scores` the answer holds the probability of each token, and of its
+    rivals.
+    """
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    end_ids: tuple[int, ...] = ()
+    healed: bytes = b""
+    temperature: float = 0.0
+    seed: int = 0
+    salt: str = ""
+    session: str = ""
+    scores: bool = False
+
+    def body(self, model: str) -> bytes:
+        """Return the request's JSON."""
+        fields: dict[str, object] = {
+            "model": model,
+            "prompt": self.prompt,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_token_ids": True,
+            "stop_token_ids": self.end_ids,
+        }
+        if self.temperature:
+            fields["seed"] = self.seed
+        if self.scores:
+            fields |= {"logprobs": NUM_RIVALS, "return_tokens_as_token_ids": True}
+        if self.salt:
+            fields["cache_salt"] = self.salt
+        if pattern := healing_pattern(self.healed):
+            fields["structured_outputs"] = {"regex": pattern}
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def healing_pattern(healed: bytes) -> str:
+    """Return a regular expression for text that begins with these bytes; empty where there is not one."""
+    try:
+        text = healed.decode()
+    except UnicodeDecodeError:  # a character cut in two
+        return ""
+    if not text or "\0" in text:  # vLLM takes no NUL
+        return ""
+    # No other character is escaped: vLLM would log a line for each needless escape.
+    return _META.sub(r"\\\g<0>", text) + _ANYTHING
+
+
+def tokenize_body(model: str, text: str) -> bytes:
+    """Return the JSON of a request for the tokens of a text."""
+    return json.dumps({"model": model, "prompt": text, "add_special_tokens": False}).encode()
+
+
+class QueryNames:
+    """QueryNames in a window's queries, which reveal neither the user nor the file."""
+
+    def __init__(self, token: str) -> None:
+        self._window = secrets.token_bytes(32)
+        # A user's windows share the servers' cache of their prompts. Others do not have the token.
+        owner = token.encode() or self._window
+        self.salt = hmac.new(owner, b"slipstream cache salt", hashlib.sha256).hexdigest()
+
+    def session(self, document: str) -> str:
+        """Return a document's name in this window."""
+        return hmac.new(self._window, document.encode(errors="replace"), hashlib.sha256).hexdigest()[:32]
+
 
 # Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.
 PROBE = (
@@ -61,7 +139,7 @@ class VllmClient:
         """Return the servers' models by name, with the tokens that each takes. Raises RemoteError."""
         entries = self._whole("GET", MODELS, b"", wait).get("data")
         if not isinstance(entries, list):
-            raise malformed(self.endpoint.authority, "it is not a list of models")
+            raise invalid_answer(self.endpoint.authority, "it is not a list of models")
         models: dict[str, int] = {}
         for entry in entries[:_MAX_MODELS]:
             fields = entry if isinstance(entry, dict) else {}
@@ -74,7 +152,7 @@ class VllmClient:
         """Return the servers' tokens of a text. Raises RemoteError."""
         tokens = self._whole("POST", TOKENIZE, tokenize_body(model, text), wait).get("tokens")
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-            raise malformed(self.endpoint.authority, "it has no token ids")
+            raise invalid_answer(self.endpoint.authority, "it has no token ids")
         return tokens
 
     def complete(self, question: CompletionQuery, model: str) -> TokenStream:
@@ -108,11 +186,11 @@ class VllmClient:
                 raise fault_of(answer, authority, wait)
             value = json.loads(answer.whole(wait, _MAX_WHOLE_BYTES))
         except (ValueError, RecursionError) as error:
-            raise malformed(authority, "it is not JSON") from error
+            raise invalid_answer(authority, "it is not JSON") from error
         finally:
             answer.close()
         if not isinstance(value, dict):
-            raise malformed(authority, "it is not a JSON object")
+            raise invalid_answer(authority, "it is not a JSON object")
         return value
 
 

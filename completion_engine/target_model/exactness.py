@@ -1,17 +1,19 @@
 """Finds what the bits of a row depend on by running passes: the proof that drafts cannot change the text.
+Defines the one order of tokens: the largest number first, of equal ones the lowest id.
 
 Has no access to drafts, prompts or the model's parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from completion_engine.probability import NUM_RANKED, RankedRow
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.passes import ROWS
 
@@ -49,7 +51,7 @@ class Passes(Protocol):
 
 
 def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
-    """Whether a position comes out bit for bit the same alone, in a chain and in a chunk of a prompt.
+    """Whether a position has the same bits alone, in a chain and in a chunk of a prompt.
 
     Tested at the beginning, and after enough keys for sums in several parts. Where it does, the cache holds
     the same bits however it was filled, and a pass may have any width.
@@ -129,3 +131,53 @@ def _logits_of(passes: Passes, cache: KVCache, tokens: Sequence[int], sizes: Seq
         found.append(passes.forward(chunk, cache, len(chunk)))
         cache.keep(chunk)
     return found
+
+
+Rank = Callable[[Tensor, int], list[RankedRow]]
+"""Ranks the first `num_tokens` logits of each row of logits [num_rows, vocab_size]; see `rank_rows`."""
+
+_SIGN = -0x80000000  # the lowest int32
+
+
+def first_largest(numbers: Tensor) -> Tensor:
+    """The place [...] of the largest of `numbers` [..., num_tokens], of equal ones the first."""
+    return lowest_best(numbers, torch.arange(numbers.shape[-1], device=numbers.device))
+
+
+def lowest_best(numbers: Tensor, tokens: Tensor) -> Tensor:
+    """Return the token of `tokens` [num_tokens], in any order, with the largest of `numbers` [...,
+    num_tokens].
+
+    Among equal numbers, the lowest token wins.
+    """
+    is_best = numbers == numbers.amax(-1, keepdim=True)
+    return torch.where(is_best, tokens, tokens.max()).amin(-1)
+
+
+def best_few(numbers: Tensor, num_best: int) -> list[int]:
+    """The places of the largest `num_best` of `numbers` [num_tokens], in this order."""
+    numbers, found = numbers.clone(), list[int]()
+    for _ in range(min(num_best, len(numbers))):
+        found.append(int(first_largest(numbers)))
+        numbers[found[-1]] = float("-inf")
+    return found
+
+
+def rank_rows(logits: Tensor, num_tokens: int) -> list[RankedRow]:
+    """Return the likeliest tokens of each row of `logits` [num_rows, vocab_size], by plain torch.
+
+    Only the first `num_tokens` of a row count. The numbers are read from the device at once.
+    """
+    numbers = logits[:, :num_tokens].float() + 0.0  # -0.0 becomes 0.0, which equals it
+    bits = numbers.contiguous().view(torch.int32).long()
+    ordered = torch.where(bits < 0, _SIGN - bits, bits)  # ordered as the numbers are
+    ids = torch.arange(num_tokens, device=logits.device)
+    keys = (ordered << 32) + (num_tokens - 1 - ids)  # no two are equal
+    best = keys.topk(min(NUM_RANKED, num_tokens)).indices
+    # Row by row, because a library's sum may depend on the number of rows, and a row's bits must not.
+    sums = torch.stack([torch.logsumexp(row, 0, keepdim=True) for row in numbers])
+    rows = torch.cat([part.double() for part in (best, numbers.gather(1, best), sums)], 1).tolist()
+    num_best = best.shape[1]
+    return [
+        RankedRow(dict(zip(map(int, row[:num_best]), row[num_best:-1], strict=True)), row[-1]) for row in rows
+    ]

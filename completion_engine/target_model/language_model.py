@@ -14,15 +14,16 @@ from torch import Tensor
 
 from completion_engine.target_model.decoder import BranchCaches, BranchStorage, Decoder, lay_out
 from completion_engine.target_model.exactness import (
+    Rank,
     branches_are_exact,
     fixed_width_holds,
+    rank_rows,
     rows_are_invariant,
 )
 from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
-from completion_engine.target_model.ranking import Rank, rank_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 from completion_engine.target_model.weights import Precision
 

@@ -15,7 +15,7 @@ import torch
 
 from completion_engine.errors import DataError
 from completion_engine.models.gguf_layout import LAYOUT, read_layout
-from completion_engine.models.manifest import weight_names
+from completion_engine.models.gguf_preparation import weight_names
 from completion_engine.runtime import parse_json
 from completion_engine.target_model.weights import GgufWeights, StoredWeights, Weights
 

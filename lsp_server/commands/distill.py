@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.distillation.plans import DistillPlan, TrainingPlan
+from completion_engine.distillation import DistillPlan, TrainingPlan
 from completion_engine.errors import UserError
 from completion_engine.target_model.passes import ROWS
 from lsp_server.commands.local_engine import named_target
@@ -77,8 +77,7 @@ def main(  # noqa: PLR0913 - one argument per option
             raise UserError(f"There is no folder {given}.", advice="Name one that is there.")
     with progress_bar(quiet=json) as report:
         report("Loading libraries", 0, 0)
-        from completion_engine.distillation.card import write_card  # noqa: PLC0415 - loads torch
-        from completion_engine.distillation.pipeline import distill  # noqa: PLC0415 - as above
+        from completion_engine.distillation.pipeline import distill, write_card  # noqa: PLC0415 - slow
         from completion_engine.loading.model import load_language_model  # noqa: PLC0415 - as above
         from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
         from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above

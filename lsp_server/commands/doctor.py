@@ -36,7 +36,6 @@ from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.workspace.settings_reading import user_file
 
 if TYPE_CHECKING:
-    from completion_engine.engine import CompletionEngine
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
 
@@ -169,7 +168,6 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     for width, ms in engine["pass_ms"].items():
         yield Check(f"target pass, width {width}", "ok", f"{ms:.1f} ms")
     yield Check("prompt token", "ok", f"{loaded.target.prompt_token_ms:.2f} ms")
-    yield from _energy_checks(loaded)
     names, num_bytes = ", ".join(engine["drafters"]), engine["num_drafter_bytes"]
     size = f" ({num_bytes / 1e6:.0f} MB)" if num_bytes else ""
     yield Check("drafters", "ok", f"{names or 'none: plain decoding'}{size}")
@@ -196,17 +194,6 @@ def _damaged_files(settings: Settings) -> list[str]:
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
 
     return [file.name for file in damaged_files(ModelStore().ensure(settings.target))]
-
-
-def _energy_checks(engine: CompletionEngine) -> Iterator[Check]:
-    """The energy of a token, if the machine counts energy: measured on one completion."""
-    from completion_engine.request import CompletionRequest  # noqa: PLC0415 - not needed for help
-
-    if engine.energy.counts:
-        engine.complete(CompletionRequest("def mean(values):\n    ", "\n", "python", deadline_ms=0))
-    if energy := engine.describe().get("energy"):
-        found = f"{energy['joules_per_token']:.2f} J a token ({energy['source']})"
-        yield Check("energy", "ok", found)
 
 
 def server_checks(settings: Settings, report: Progress) -> list[Check]:

@@ -113,14 +113,14 @@ def kernel_storage_check() -> Check:
 
 def kernel_check(precision: Precision, device: torch.device) -> list[Check]:
     """Name the kernel that computes the model's products on the processor; nothing for a GPU."""
-    from completion_engine.cpu.kernels import dot, processor  # noqa: PLC0415 - loads numba
+    from completion_engine.cpu.kernels import dot, language  # noqa: PLC0415 - loads numba
 
     if device.type != "cpu":
         return []
     if precision.kind == "int8":
         name = dot.INSTRUCTION_SETS[dot.instruction_sets()[0]].name
         return [Check("kernel", "ok", f"{name}, with weights in bytes")]
-    features = sorted(_BF16_FEATURES & processor.features()) if precision.name == "bfloat16" else []
+    features = sorted(_BF16_FEATURES & language.features()) if precision.name == "bfloat16" else []
     hardware = f", in hardware ({', '.join(features)})" if features else ", not in hardware"
     found = f"{precision.name} by torch{hardware if precision.name == 'bfloat16' else ''}"
     return [rated("kernel", found, features, _USE_BYTES if dot.instruction_sets() else _NO_BYTES)]

@@ -18,7 +18,6 @@ from lsp_server.handlers.configuration import read_missing_rules
 from lsp_server.handlers.files import files_changed
 from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
-from lsp_server.protocol.parsing import CUT
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import SupervisedThread, on_own_thread
 from lsp_server.workspace.documents import Document, Edit, LineChange, PositionEncoding
@@ -51,7 +50,7 @@ def did_open(server: SlipstreamServer, params: types.DidOpenTextDocumentParams) 
     if language in LANGUAGES:
         _load_grammar_early(language)
     server.session.edits.forget(item.uri)
-    _take(server, len(item.text), lambda: _opened(item.uri, language, item.version, item.text))
+    _take(server, len(item.text), lambda: Document(item.uri, language, item.version, item.text))
 
 
 @cache
@@ -105,7 +104,6 @@ def did_close(server: SlipstreamServer, params: types.DidCloseTextDocumentParams
     location = server.session.location_of(uri)
     server.session.drop(uri)
     server.open_files.forget(location)
-    _readmit(server)
     server.session.edits.forget(uri)
     server.session.proposals.forget(uri)
     server.show_status()
@@ -156,22 +154,8 @@ def _put(server: SlipstreamServer, document: Document) -> None:
         server.open_files.identify(document.uri)
         server.follow_edits(document.uri)
     server.open_files.show_to_index(server.session.location_of(document.uri))
-    _readmit(server)
     if not was_served or document.is_too_large:
         server.show_status()
-
-
-def _readmit(server: SlipstreamServer) -> None:
-    """Serve documents that were one too many, as their number allows it now."""
-    for location in server.session.readmit():
-        server.open_files.show_to_index(location)
-
-
-def _opened(uri: str, language: str, version: int, text: str) -> Document:
-    document = Document(uri, language, version, text if text != CUT else "")
-    if text == CUT:
-        document.release()
-    return document
 
 
 def _num_touched_chars(document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]) -> int:
@@ -196,9 +180,7 @@ def _changed(
     """
     line_changes: list[LineChange] = []
     for change in changes:
-        if change.text == CUT:
-            document.release()
-        elif not isinstance(change, types.TextDocumentContentChangePartial):
+        if not isinstance(change, types.TextDocumentContentChangePartial):
             old = document.contents()
             document.replace(change.text)
             line_changes.append(LineChange(0, old, document.contents()))

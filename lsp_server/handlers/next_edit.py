@@ -14,8 +14,7 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from completion_engine.next_edit.all_edits import all_certain_edits
-from completion_engine.next_edit.certain_edits import FilesHolding, certain_edit, no_files
+from completion_engine.next_edit.certain_edits import FilesHolding, all_certain_edits, certain_edit, no_files
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, Hunk
 from lsp_server.engine.scheduler import SupersededError
 from lsp_server.protocol import edit_conversion

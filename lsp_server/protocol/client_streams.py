@@ -13,7 +13,6 @@ import os
 import queue
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Generic, Protocol, TypeVar
@@ -26,8 +25,7 @@ from lsp_server.sharing.supervision import SupervisedThread
 logger = logging.getLogger(__name__)
 
 # A client that sends faster than it is served is read no further than this.
-MAX_MESSAGES = 1024
-MAX_BYTES = 8 * 1024 * 1024
+MAX_MESSAGES = 64
 
 AnyMessage = TypeVar("AnyMessage")
 
@@ -136,53 +134,33 @@ class Inbox(Generic[AnyMessage]):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        self._changed = threading.Condition()
-        self._waiting: deque[tuple[AnyMessage, int]] = deque()
-        self._num_bytes = 0
+        self._queue: asyncio.Queue[AnyMessage | None] = asyncio.Queue()
+        self._room = threading.Semaphore(MAX_MESSAGES)
         self._is_closed = False
 
-    def put(self, message: AnyMessage, num_bytes: int) -> bool:
-        """Add a message of this size; waits while there is no room. False after the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._has_room)
-            if self._is_closed:
-                return False
-            self._waiting.append((message, num_bytes))
-            self._num_bytes += num_bytes
-        self._wake()
-        return True
+    def put(self, message: AnyMessage) -> bool:
+        """Add a message; waits while there is no room. False after the end."""
+        self._room.acquire()
+        if not self._is_closed:
+            self._add(message)
+        return not self._is_closed
 
     def close(self) -> None:
         """End the queue: pending `put` and `get` calls return. On any thread."""
-        with self._changed:
+        if not self._is_closed:
             self._is_closed = True
-            self._changed.notify_all()
-        self._wake()
+            self._room.release()
+            self._add(None)
 
     async def get(self) -> AnyMessage | None:
         """The next message; None once all are taken and there comes nothing more."""
-        while True:
-            with self._changed:
-                if self._waiting:
-                    message, num_bytes = self._waiting.popleft()
-                    self._num_bytes -= num_bytes
-                    self._changed.notify_all()
-                    return message
-                if self._is_closed:
-                    return None
-                self._arrived.clear()
-            await self._arrived.wait()
+        message = await self._queue.get()
+        self._room.release()
+        return message
 
-    @property
-    def _has_room(self) -> bool:
-        """One message is taken in any case, whatever its size."""
-        is_full = len(self._waiting) >= MAX_MESSAGES or self._num_bytes >= MAX_BYTES
-        return not self._waiting or not is_full
-
-    def _wake(self) -> None:
+    def _add(self, message: AnyMessage | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have ended
-            self._loop.call_soon_threadsafe(self._arrived.set)
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
 
 
 def claim_stdio() -> tuple[BinaryIO, BinaryIO]:

@@ -123,6 +123,25 @@ class StatusLine:
             self._send(self._wanted)
 
 
+class ProgressBars:
+    """The progress bars of one window, by the keys of what goes on."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self._server = server
+        self._open: dict[object, WorkDone] = {}
+
+    def report(self, key: object, title: str, message: str, done: int, total: int) -> None:
+        """Report progress, in a new bar if there is none; see `WorkDone.report`."""
+        if key not in self._open:
+            self._open[key] = WorkDone(self._server, title)
+        self._open[key].report(message, done, total)
+
+    def end(self, key: object, message: str) -> None:
+        """Take the bar away, if there is one."""
+        if (bar := self._open.pop(key, None)) is not None:
+            bar.end(message)
+
+
 class WorkDone:
     """One progress bar: `report` as often as you like, then `end`. Used on the event loop only."""
 

@@ -1,7 +1,7 @@
 """From a message's bytes to JSON values, and to the standard's form where known clients send another.
 
-Parses on the reader's thread, without holding the interpreter for long. Owns the limits on a message's size.
-Depends on which lists may be long, and on no other meaning but those forms.
+Parses on the reader's thread, without holding the interpreter for long. Depends on which lists may be long,
+and on no other meaning but those forms.
 """
 
 from __future__ import annotations
@@ -17,27 +17,14 @@ from cattrs.gen import make_dict_structure_fn, override
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 
-# A longer string is left out of a message; `CUT` stands in its place, which no client has any reason to send.
-MAX_STRING_BYTES = 8 * 1024 * 1024
-CUT = "\ufdd0slipstream: a string that is too long\ufdd1"
-
-# If the rest is still longer than any followed document, it is not read.
-MAX_WHOLE_BYTES = 32 * 1024 * 1024
-
 # The parser holds the interpreter until it is done. In a message that is longer, other threads get their turn
 # at each object and number.
 MAX_QUICK_BYTES = 256 * 1024
-
-# Freeing more than this, which is one step of the interpreter, would be felt in every window. A list of this
-# many empty lists, whose parsing is one step too, takes 25 ms.
-MAX_VALUES = 250_000
 
 # Long lists of edits are handled as several messages, so that others get their turn between them.
 MAX_CHANGES = 32
 _EDITS = "contentChanges"
 
-_QUOTE, _BACKSLASH = b'"', 0x5C
-_CUT_JSON = json.dumps(CUT)[1:-1].encode()
 _INLINE = types.TEXT_DOCUMENT_INLINE_COMPLETION
 _TRIGGERS = tuple(kind.value for kind in types.InlineCompletionTriggerKind)
 MAX_UINTEGER = (1 << 31) - 1
@@ -53,7 +40,7 @@ class Unparsed:
 def parse(body: bytes) -> Iterator[Any]:
     """Yield the message as JSON values: several where a list in it is long, `Unparsed` if it is not JSON."""
     try:
-        message = _decoded(cut_long_strings(body))
+        message = _decoded(body)
     except (ValueError, RecursionError) as error:
         yield Unparsed(str(error))
         return
@@ -61,14 +48,10 @@ def parse(body: bytes) -> Iterator[Any]:
 
 
 def _decoded(body: bytes) -> Any:
-    """Return the value of a message. Raises ValueError where it is too large or not JSON, RecursionError."""
-    if len(body) > MAX_WHOLE_BYTES:
-        raise ValueError(f"it holds more than {MAX_WHOLE_BYTES >> 20} MiB")
+    """Return the value of a message. Raises ValueError where it is not JSON, RecursionError."""
     text = body.decode("utf-8", "surrogatepass")
     if len(body) <= MAX_QUICK_BYTES:
         return json.loads(text)
-    if _num_marks(body) > MAX_VALUES and _num_marks(_without_strings(body)) > MAX_VALUES:
-        raise ValueError(f"it holds more than {MAX_VALUES:,} values")
     return json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
 
 
@@ -83,58 +66,6 @@ def _integer(digits: str) -> int:
 
 def _number(digits: str) -> float:
     return float(digits)
-
-
-def _num_marks(body: bytes) -> int:
-    """Count the bytes that begin a value or separate two: at least as many as there are values, but one."""
-    return sum(map(body.count, (b",", b"[", b"{")))
-
-
-def cut_long_strings(body: bytes) -> bytes:
-    """Replace every string that is longer than the limit by `CUT`. Takes time in proportion to the size."""
-    if len(body) <= MAX_STRING_BYTES:
-        return body
-    kept: list[bytes] = []
-    start = 0
-    for opening, closing in _strings(body):
-        if closing - opening > MAX_STRING_BYTES:
-            kept += [body[start : opening + 1], _CUT_JSON]
-            start = closing
-    return b"".join([*kept, body[start:]])
-
-
-def _without_strings(body: bytes) -> bytes:
-    """Return what stands between the strings."""
-    kept: list[bytes] = []
-    start = 0
-    for opening, closing in _strings(body):
-        kept.append(body[start:opening])
-        start = closing + 1
-    return b"".join([*kept, body[start:]])
-
-
-def _strings(body: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each string's two quotes are; a last one without an end is left out."""
-    position = 0
-    while (opening := body.find(_QUOTE, position)) >= 0:
-        closing = _end_of_string(body, opening + 1)
-        if closing < 0:
-            return
-        yield opening, closing
-        position = closing + 1
-
-
-def _end_of_string(body: bytes, start: int) -> int:
-    """Return the index of the quote that ends the string beginning at `start`; -1 without an end."""
-    closing = body.find(_QUOTE, start)
-    while closing >= 0:
-        before = closing
-        while before > start and body[before - 1] == _BACKSLASH:
-            before -= 1
-        if (closing - before) % 2 == 0:
-            break
-        closing = body.find(_QUOTE, closing + 1)
-    return closing
 
 
 def _in_parts(message: Any) -> Iterator[Any]:

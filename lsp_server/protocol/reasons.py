@@ -7,12 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from completion_engine.cutting.reasons import CUT_REASONS
+from completion_engine.cutting.repeats import Reason
 from lsp_server.engine.engine_types import EngineState
+
+# Why a suggestion ended where it did, by the rule that cut it.
+CUT_REASONS: Mapping[Reason, str] = {
+    "single-line": "The suggestion has one line: text follows the cursor, or multi-line suggestions are off.",
+    "end-of-statement": "The statement at the cursor is complete.",
+    "end-of-block": "The block at the cursor is complete.",
+    "end-of-paragraph": "A blank line ends the group of lines at the cursor.",
+    "does-not-fit": "The next text would not fit the code after the cursor.",
+    "repeats-document": "The next text would repeat the text around the cursor.",
+    "repeats-itself": "The model repeated itself.",
+    "chat": "The model ended the code as in a chat.",
+    "undecodable-text": "The model wrote a character that is not valid text. The suggestion ends before it.",
+    "no-change": "The suggestion would change nothing.",
+    "too-short": "The suggestion would have fewer than three characters.",
+    "blank": "The suggestion would contain nothing but blanks.",
+    "out-of-time": "No part was ready within the time of the settings deadlineMs and patienceMs.",
+    "nothing-to-add": "The model had nothing to add.",
+    "unknown-name": "The next name is in neither this file nor the repository, so it is probably wrong.",
+    "in-comment": "The cursor is in a comment, and the setting suggestInComments is off.",
+    "in-string": "The cursor is in a string, and the setting suggestInStrings is off.",
+    "unsure": "The next text is less likely to be right than the setting eagerness asks for.",
+}
 
 # The reason for no suggestion, or for the end of one, by the rule that decided.
 REASONS: Mapping[str, str] = {
-    **CUT_REASONS,
+    **{str(rule): sentence for rule, sentence in CUT_REASONS.items()},
     "engine-loading": "The model is still loading.",
     "engine-error": "Slipstream could not run the model. Run `slipstream doctor` for details.",
     "engine-failed": "The engine failed at this cursor position. The log has the details.",
@@ -63,7 +85,6 @@ SOURCES: Mapping[str, str] = {
     "ngram": "this repository or file",
     "recycled": "earlier alternatives of the model",
     "neural": "the trained drafter",
-    "lookahead": "lookahead drafts",
     "selected": "the selected item of the completion list",
 }
 

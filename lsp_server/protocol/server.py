@@ -26,7 +26,7 @@ from lsp_server.engine.scheduler import Scheduler
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.client_streams import ByteSink, ClientProcess, Inbox, Writer, start_reader
-from lsp_server.protocol.notifications import Messages, StatusLine, WorkDone
+from lsp_server.protocol.notifications import Messages, ProgressBars, StatusLine
 from lsp_server.protocol.parsing import converter, parse
 from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
@@ -72,7 +72,7 @@ class SlipstreamServer(LanguageServer):
         )
         self.session = Session(window=window)
         self._engines = engines
-        self._progress: dict[object, WorkDone] = {}
+        self._progress = ProgressBars(self)
         self._status_line = StatusLine(self._send_status)
         self.messages = Messages(self._show)
         self._unfinished: list[Awaitable[None]] = []
@@ -94,7 +94,7 @@ class SlipstreamServer(LanguageServer):
         self._begin()
 
         def deliver(body: bytes) -> bool:
-            return all(inbox.put(message, len(body)) for message in parse(body))
+            return all(map(inbox.put, parse(body)))
 
         start_reader(stdin, deliver, inbox.close)
         try:
@@ -238,9 +238,9 @@ class SlipstreamServer(LanguageServer):
             return
         self.show_status()
         if status.state == "loading":
-            self._report_progress("engine", "Slipstream: model", status.message, status.done, status.total)
+            self._progress.report("engine", "Slipstream: model", status.message, status.done, status.total)
             return
-        self._end_progress("engine", status.message)
+        self._progress.end("engine", status.message)
         if status.state == "error":
             self.tell([f"{status.message} {status.advice}".strip()], types.MessageType.Error)
 
@@ -281,20 +281,11 @@ class SlipstreamServer(LanguageServer):
             self.tell([report.problem], types.MessageType.Warning)
         if report.state == "building":
             title = f"Slipstream: {report.folder.name}"
-            self._report_progress(report.folder, title, report.path, report.done, report.total)
+            self._progress.report(report.folder, title, report.path, report.done, report.total)
         else:
-            self._end_progress(report.folder, "")
+            self._progress.end(report.folder, "")
             if report.state == "ready" and (call := self.when_indexed) is not None:
                 call()
-
-    def _report_progress(self, key: object, title: str, message: str, done: int, total: int) -> None:
-        if key not in self._progress:
-            self._progress[key] = WorkDone(self, title)
-        self._progress[key].report(message, done, total)
-
-    def _end_progress(self, key: object, message: str) -> None:
-        if (progress := self._progress.pop(key, None)) is not None:
-            progress.end(message)
 
     async def _end(self) -> None:
         """Stop everything that works, within seconds; nothing begins after this."""

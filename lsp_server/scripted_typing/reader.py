@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lsp_server.scripted_typing.screen import READ_MS
+from lsp_server.scripted_typing.screen import READ_MS, is_one_word, num_beyond_word
 from lsp_server.scripted_typing.typing_plan import Stroke
 from lsp_server.scripted_typing.typist import (
     FULL_EAGERNESS,
@@ -20,7 +20,6 @@ from lsp_server.scripted_typing.typist import (
     ShownSuggestion,
     Typist,
 )
-from lsp_server.scripted_typing.units import is_one_word, num_beyond_word
 
 MIN_BEYOND_WORD = 8
 TypistName = Literal["eager", "reader"]

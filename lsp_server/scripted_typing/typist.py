@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
-from lsp_server.scripted_typing.screen import ScreenLog, Seen
+from lsp_server.scripted_typing.screen import ScreenLog, Seen, ends_unit
 from lsp_server.scripted_typing.typing_plan import Span, Stroke, TypingPlan
-from lsp_server.scripted_typing.units import ends_unit
 from lsp_server.workspace.documents import PositionEncoding, index_of, units_of
 
 Change = dict[str, Any]
@@ -169,7 +168,7 @@ class Typist:
         self.screen.saw(Seen(suggestion.text, num_wrong, self.ends_unit(suggestion)), typed, visible_ms)
 
     def ends_unit(self, suggestion: ShownSuggestion) -> bool:
-        """Whether a suggestion ends where a person would stop reading; see `units`."""
+        """Whether a suggestion ends where a person would stop reading; see `screen`."""
         end = self.offset + len(suggestion.text)
         is_in_file = not self.num_wrong and self.plan.text[self.offset : end] == suggestion.text
         return ends_unit(

@@ -10,9 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsp_server.workspace.documents import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Document, DocumentSnapshot
 
-MAX_CELLS = 10_000  # in all notebooks of a window; further cells get no neighbours
-MAX_URI_CHARS = 4096
-
 # The most neighbours of a cell in each direction, and the most characters of their text.
 MAX_CELLS_AROUND = 500
 MAX_CHARS_ABOVE = 32_000
@@ -35,9 +32,8 @@ class Notebooks:
     def open(self, notebook: str, cells: Iterable[str]) -> None:
         """Record an open notebook with these cells."""
         self.close(notebook)
-        if len(notebook) <= MAX_URI_CHARS and len(self._cells) < MAX_CELLS:
-            self._cells[notebook] = []
-            self.splice(notebook, 0, 0, cells)
+        self._cells[notebook] = []
+        self.splice(notebook, 0, 0, cells)
 
     def splice(self, notebook: str, start: int, num_deleted: int, cells: Iterable[str]) -> None:
         """Replace `num_deleted` cells from `start` on. Positions beyond an end are moved to that end."""
@@ -49,10 +45,8 @@ class Notebooks:
         for cell in held[start:end]:
             self._notebook_of.pop(cell, None)
         del held[start:end]
-        room = MAX_CELLS - len(self._notebook_of)
-        new = [cell for cell in dict.fromkeys(cells) if len(cell) <= MAX_URI_CHARS]
         # Each cell has one position; if it is named twice, or by two notebooks, the first one counts.
-        new = [cell for cell in new if cell not in self._notebook_of][:room]
+        new = [cell for cell in dict.fromkeys(cells) if cell not in self._notebook_of]
         self._notebook_of |= dict.fromkeys(new, notebook)
         held[start:start] = new
 

@@ -26,8 +26,8 @@ from lsp_server.workspace.settings_reading import (
     read_repository_file,
     unreadable,
 )
+from ngram_cache.file_names import real_path
 from ngram_cache.git_places import work_tree
-from ngram_cache.real_paths import real_path
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lsp_server.workspace.documents import (
-    CHARS_OF_LINE,
     Document,
     DocumentSnapshot,
     LineColumn,
@@ -22,20 +21,12 @@ from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
 from ngram_cache.repository import RepositoryOptions
 
-# The most text that a client may have the server hold, in characters; each line and document counts for some
-# more.
-MAX_HELD_CHARS = 64 * 1024 * 1024
-CHARS_OF_DOCUMENT = 4096
-
-# The most text of unserved documents that is kept, for when they can be served.
-MAX_WAITING_CHARS = 64 * 1024 * 1024
-
 
 @dataclass(slots=True)
 class Session:
     """One editor's state. `focused_uri` is the document that the user looks at.
 
-    `too_large` are open documents without suggestions: too large themselves, or beyond the total.
+    `too_large` are open documents without suggestions.
     `unidentified` documents get no suggestions until the disk reports which files they are. `window` is the
     editor's number among those that use the same engine. `is_older_client` is True for the clients that
     `handlers/older_clients.py` serves.
@@ -57,38 +48,16 @@ class Session:
     offers: RecentOffers = field(default_factory=RecentOffers)
     proposals: Proposals = field(default_factory=Proposals)
     _locations: dict[str, DocumentLocation] = field(default_factory=dict)
-    _held_chars: dict[str, int] = field(default_factory=dict)
-    _num_held_chars: int = 0
-    _waiting_chars: dict[str, int] = field(default_factory=dict)
 
     def put(self, document: Document) -> None:
-        """Add an open document with this content; it is served unless it is too large or beyond the total."""
+        """Add an open document with this content; it is served unless it is too large."""
         uri = document.uri
         location, is_unidentified = self.location_of(uri), uri in self.unidentified
         self.drop(uri)
         if is_unidentified:
             self.unidentified.add(uri)
-        name_chars = len(uri) + len(document.language) + CHARS_OF_DOCUMENT
-        text_chars = document.num_chars + CHARS_OF_LINE * len(document.lines)
-        if not document.is_too_large and self._has_room(name_chars + text_chars):
-            self.documents[uri] = document
-            self._hold(location, name_chars + text_chars)
-        elif self._has_room(name_chars):
-            if sum(self._waiting_chars.values()) + text_chars > MAX_WAITING_CHARS:
-                document.release()
-                text_chars = 0
-            self.too_large[uri] = document
-            self._waiting_chars[uri] = text_chars
-            self._hold(location, name_chars)
-
-    def readmit(self) -> list[DocumentLocation]:
-        """Serve the documents that were beyond the total and now fit; return their locations."""
-        admitted = []
-        for uri, num_chars in tuple(self._waiting_chars.items()):
-            if self._has_room(num_chars) and not self.too_large[uri].is_too_large:
-                self.put(self.too_large[uri])
-                admitted.append(self.location_of(uri))
-        return admitted
+        (self.too_large if document.is_too_large else self.documents)[uri] = document
+        self._locations[uri] = location
 
     def open_document(self, uri: str) -> Document | None:
         """Return a document that the client has opened, served or not."""
@@ -103,22 +72,12 @@ class Session:
         """Remove a document that is closed or about to be replaced."""
         self.documents.pop(uri, None)
         self.too_large.pop(uri, None)
-        self._waiting_chars.pop(uri, None)
         self.unidentified.discard(uri)
         self._locations.pop(uri, None)
-        self._num_held_chars -= self._held_chars.pop(uri, 0)
 
     def follows(self, uri: str) -> bool:
         """Return whether the client has opened this document and not closed it."""
         return uri in self._locations
-
-    def _has_room(self, num_chars: int) -> bool:
-        return self._num_held_chars + num_chars <= MAX_HELD_CHARS
-
-    def _hold(self, location: DocumentLocation, num_chars: int) -> None:
-        self._locations[location.uri] = location
-        self._held_chars[location.uri] = num_chars
-        self._num_held_chars += num_chars
 
     def location_of(self, uri: str) -> DocumentLocation:
         """Return the location of a document, found when it was opened or when folders last changed."""

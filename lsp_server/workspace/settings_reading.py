@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,10 +23,7 @@ from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 # Groups under the same section that belong to the editors' extensions.
 EDITORGROUPS = frozenset({"trace", "server", "editor"})
 
-MAX_VALUES = 20_000
-MAX_CHARS = 1 << 20
-MAX_DEPTH = 16
-MAX_BITS = 1 << 10
+MAX_CHARS = 256 << 10  # the limit for one source, as JSON
 
 # The settings that decide which files are read, and what may leave this machine, by the name of a bad value.
 _RULES = {name: {name} for name in ("", "index.enabled", "index.exclude", "languages", "context")}
@@ -37,9 +34,8 @@ _MAX_KEY_CHARS = 40
 _MAX_PROBLEMS = 5
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 REPOSITORY_FILE = ".slipstream.toml"
-MAX_FILE_BYTES = 64 << 10
-# The parser's time grows with the square of a dotted key's parts: 32,000 take 30 seconds, 200 half a second.
-MAX_DOTS_IN_LINE = 200
+# The parser's time and memory grow with the square of a dotted key's parts: half a second and 64 MB at most.
+MAX_FILE_BYTES = 8 << 10
 
 
 class Unreadable:
@@ -100,10 +96,15 @@ class Reader:
 
     def read(self, base: Settings, values: object) -> Settings:
         """Return `base` with the valid entries of `values` over it, or `base` if they cannot be read."""
-        reason = excess(values)
-        if reason:
-            self._problems.append(f"{self.source}: all its settings are ignored, because {reason}.")
-        if reason or isinstance(values, Unreadable):
+        if isinstance(values, Unreadable):
+            self.unread.add("")
+            return base
+        try:
+            is_too_long = len(json.dumps(values, default=str)) > MAX_CHARS
+        except (ValueError, RecursionError):  # a number of too many digits, or too many levels
+            is_too_long = True
+        if is_too_long:
+            self._problems.append(f"{self.source}: all its settings are ignored, because they are too long.")
             self.unread.add("")
             return base
         return self.overlay(base, values)
@@ -199,34 +200,6 @@ def _suggestion(key: str, known: Mapping[str, str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def excess(values: object) -> str:
-    """Return the reason that `values` are too many or too deep, or an empty string.
-
-    Reads each value once, without recursion.
-    """
-    pending: list[tuple[object, int]] = [(values, 0)]
-    num_values = num_chars = 0
-    while pending:
-        value, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            return f"they are nested more than {MAX_DEPTH} levels deep"
-        inner: Collection[object] = ()
-        if isinstance(value, Mapping):
-            num_chars += sum(len(str(key)) for key in value)
-            inner = value.values()
-        elif isinstance(value, list | tuple):
-            inner = value
-        elif isinstance(value, str):
-            num_chars += len(value)
-        elif isinstance(value, int) and value.bit_length() > MAX_BITS:
-            return "one of their numbers has too many digits"
-        num_values += len(inner)
-        if num_values > MAX_VALUES or num_chars > MAX_CHARS:
-            return f"they hold more than {MAX_VALUES:,} values or {MAX_CHARS:,} characters"
-        pending += [(each, depth + 1) for each in inner]
-    return ""
-
-
 class FoundSettings(NamedTuple):
     """The values of a settings file, none if it is missing, and the problem of one that cannot be read."""
 
@@ -255,9 +228,9 @@ def read_user_file(path: Path) -> FoundSettings:
 def _read(folder: Path, name: str) -> FoundSettings:
     try:
         data = ConfinedFolder(folder).read(name, MAX_FILE_BYTES)
-        text = data.decode("utf-8-sig")
-        _check_dots(text)
-        return FoundSettings(tomllib.loads(text))
+        values = tomllib.loads(data.decode("utf-8-sig"))
+        json.dumps(values, default=str)  # raises for values that are nested too deep, or have too many digits
+        return FoundSettings(values)
     except (FileNotFoundError, NotADirectoryError):
         return FoundSettings({})
     except NoPlainFileError as error:
@@ -271,10 +244,3 @@ def _read(folder: Path, name: str) -> FoundSettings:
 def unreadable(path: Path, reason: str) -> FoundSettings:
     """Return what is found of a file that cannot be read."""
     return FoundSettings(UNREADABLE, (f"Slipstream could not read {path}: {reason}.",))
-
-
-def _check_dots(text: str) -> None:
-    """Raise ValueError for a line that may contain a key with too many parts."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > MAX_DOTS_IN_LINE:
-            raise ValueError(f"line {number} has more than {MAX_DOTS_IN_LINE} dots")

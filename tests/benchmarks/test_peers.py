@@ -17,7 +17,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.load_engine import load_engine
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
-from completion_engine.models.manifest import write_manifest
+from completion_engine.models.gguf_preparation import write_manifest
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.peers import PeerOptions, measure_peers

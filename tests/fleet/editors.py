@@ -20,8 +20,7 @@ from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_client import VllmClient
-from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
+from completion_engine.remote.vllm_client import CompletionQuery, QueryNames, VllmClient
 from completion_engine.request import Cancellation, CompletionStats
 from tests.fleet.replica import MODEL
 

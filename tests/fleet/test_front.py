@@ -11,7 +11,7 @@ import pytest
 from completion_engine.errors import RemoteError
 from completion_engine.remote.answer import Wait
 from completion_engine.remote.token_stream import Chunk, TokenStream
-from completion_engine.remote.vllm_request import CompletionQuery
+from completion_engine.remote.vllm_client import CompletionQuery
 from tests.fleet.conftest import Connect
 from tests.fleet.front import PLENTY, Front
 from tests.fleet.processes import free_port

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.gpu import launch, launch_step, machine
+from completion_engine.gpu import beam_search, device_loop, launch, launch_step, machine
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.drafting import beam_search, device_loop
 from completion_engine.gpu.machine import Flaw, Gpu
 from completion_engine.loading import gpu_target, model
 from completion_engine.loading.backends import BackendName

@@ -15,8 +15,8 @@ import torch
 from completion_engine import load_engine as loading
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import NoRules
-from completion_engine.drafting.distilled.drafter import DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.drafter_network import DrafterShape, Preview
 from completion_engine.engine import CompletionEngine
 from completion_engine.gpu import machine
 from completion_engine.gpu.decoder import GraphedDecoder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsp_server.protocol import parsing
+from lsp_server.workspace import documents
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
 from lsp_server.workspace.lines import MAX_LINE_CHARS
 from tests.windows import Window, insertion, windows_on
@@ -91,41 +91,6 @@ async def test_what_is_pasted_and_undone_leaves_the_document_as_it_was(
         await window.end()
 
 
-async def test_a_document_that_was_one_too_many_is_served_once_another_one_is_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("lsp_server.workspace.session.MAX_HELD_CHARS", 30_000)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
-        others = [f"file:///somewhere/other{number}.py" for number in range(3)]
-        for uri in others:
-            window.open(uri, "y = 1\n" * 50)
-        window.open(URI, "x = \n" * 50)
-        assert await is_refused(window)
-        window.change(URI, insertion(0, 0, "first_"))
-        assert await is_refused(window)
-        window.notify("textDocument/didClose", {"textDocument": {"uri": others[0]}})
-        assert await is_followed(window, "first_x = ")
-        await window.end()
-
-
-async def test_more_text_than_waits_for_room_is_let_go_until_it_comes_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("lsp_server.workspace.session.MAX_WAITING_CHARS", 300_000)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
-        window.open(URI, "x = ")
-        window.change(URI, insertion(0, 0, "y" * 400_000))
-        window.change(URI, deletion((0, 0), (0, 400_000)))
-        assert await is_refused(window)
-        window.change(URI, {"text": "x = "})
-        assert await is_followed(window, "x = ")
-        await window.end()
-
-
 async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lsp_server.handlers.document_sync.MAX_TOUCHED_CHARS", 1_000_000)
     async with windows_on() as windows:
@@ -139,10 +104,11 @@ async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: 
         await window.end()
 
 
-async def test_a_document_whose_text_was_left_out_of_its_message_is_too_large(
+async def test_a_document_whose_text_was_dropped_is_too_large_until_it_comes_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parsing, "MAX_STRING_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_KEPT_CHARS", 1000)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_CHARS", 500)
     async with windows_on() as windows:
         window = await windows.open()
         await window.begin()

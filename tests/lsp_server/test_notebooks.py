@@ -196,13 +196,12 @@ async def test_wrong_indices_duplicates_and_unknown_cells_change_nothing_else(ed
     assert (await editor.asked("b", 0, 4)).prefix == "a = 1\n\nb = "
 
 
-async def test_ten_thousand_cells_are_bounded(editor: Editor) -> None:
+async def test_of_ten_thousand_cells_the_nearest_are_shown(editor: Editor) -> None:
     items = [item(f"c{number}", f"value_{number} = {number}\n" * 3) for number in range(10_100)]
     editor.open(*items[:-1])
     asked = await editor.asked("c5000", 0, 5)
     assert len(asked.prefix) < 40_000 and "value_4999" in asked.prefix and "value_4000 " not in asked.prefix
     assert len(asked.suffix) <= 16_000 and "value_5001" in asked.suffix
-    assert (await editor.asked("c10050", 0, 5)).prefix == "value", "a cell too many stands alone"
 
 
 async def test_another_window_is_answered_while_ten_thousand_cells_are_opened() -> None:

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngram_cache import changes
-from ngram_cache.changes import Places
+from ngram_cache import planning
 from ngram_cache.confined import ConfinedFolder
 from ngram_cache.folder_rules import FolderRules, KnownLayers, Layers
 from ngram_cache.indexing import Indexer
-from ngram_cache.planning import IndexHooks
+from ngram_cache.planning import IndexHooks, Places
 from ngram_cache.repository import RepositoryOptions, WalkLimits
 
 Write = Callable[[dict[str, str]], None]
@@ -118,7 +117,9 @@ def test_what_no_time_is_left_for_is_left_out_and_said(
     indexer = make_indexer(options=RepositoryOptions(limits=WalkLimits(max_walk_s=10)))
     indexer.build()
     seconds = iter(range(0, 100, 4))
-    monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(
+        planning, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None)
+    )
     summary = indexer.reconcile(many(5))
     assert summary.skipped["too many entries"] == 3
     assert indexer.paths == ["src/d0/f.py", "src/d1/f.py"]

@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from ngram_cache.file_names import MAX_PATH_CHARS, other_paths, own_name, parse_mounts, read_mounts, real_path
 from ngram_cache.git_places import work_tree
-from ngram_cache.real_paths import MAX_PATH_CHARS, other_paths, own_name, parse_mounts, read_mounts, real_path
 
 TABLE = rb"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
 30 22 8:1 /home/me/project /mnt/bound rw - ext4 /dev/root rw

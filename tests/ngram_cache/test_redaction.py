@@ -11,8 +11,8 @@ import uuid
 import pytest
 
 from ngram_cache.file_names import FileKind, is_in_secret_folder, is_secret_path, kind_of
-from ngram_cache.fingerprint import rules_fingerprint
 from ngram_cache.redaction import blank_secrets, has_private_key, looks_random
+from ngram_cache.snapshot import rules_fingerprint
 
 _WORD = string.ascii_letters + string.digits
 _LOWER = string.ascii_lowercase + string.digits

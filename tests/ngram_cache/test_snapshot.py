@@ -10,17 +10,16 @@ import struct
 import subprocess
 import sys
 import threading
-import zlib
 from pathlib import Path
 
-import msgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ngram_cache import NgramIndex, snapshot
-from ngram_cache.fingerprint import OF_FILES, OF_TEXT
 from ngram_cache.snapshot import (
+    OF_FILES,
+    OF_TEXT,
     CorruptSnapshotError,
     FileRecord,
     ForeignSnapshotError,
@@ -45,24 +44,6 @@ def saved(tmp_path: Path) -> Path:
 
 def load(path: Path) -> Snapshot:
     return snapshot.load(path, fingerprint="tokenizer", root="/root")
-
-
-def with_header(data: bytes, **changes: object) -> bytes:
-    """The same file with another header under a right checksum."""
-    unpacker = msgpack.Unpacker()
-    unpacker.feed(data)
-    magic, version, length, _ = unpacker.unpack()
-    header = msgpack.packb(msgpack.unpackb(data[64 : 64 + length]) | changes)
-    preamble = msgpack.packb([magic, version, len(header), zlib.crc32(header)])
-    return preamble.ljust(64, b"\xc0") + header + data[64 + length :]
-
-
-def segments_of(data: bytes) -> list[dict[str, object]]:
-    unpacker = msgpack.Unpacker()
-    unpacker.feed(data)
-    length = unpacker.unpack()[2]
-    segments: list[dict[str, object]] = msgpack.unpackb(data[64 : 64 + length])["segments"]
-    return segments
 
 
 def test_what_was_saved_comes_back(saved: Path) -> None:
@@ -123,7 +104,7 @@ def test_a_file_cut_short_anywhere_is_refused(saved: Path) -> None:
 
 def test_a_file_that_is_too_long_is_refused(saved: Path) -> None:
     saved.write_bytes(saved.read_bytes() + b"x")
-    with pytest.raises(CorruptSnapshotError, match="left over"):
+    with pytest.raises(CorruptSnapshotError, match="checksum"):
         load(saved)
 
 
@@ -160,78 +141,8 @@ def test_a_foreign_index_is_refused(saved: Path, fingerprint: str, root: str, me
 
 def test_another_version_is_refused(saved: Path) -> None:
     data = saved.read_bytes()
-    preamble = msgpack.packb([snapshot.MAGIC, snapshot.VERSION + 1, "whatever", "comes"])
-    saved.write_bytes(preamble.ljust(64, b"\xc0") + data[64:])
+    saved.write_bytes(struct.pack(">16sI", snapshot.MAGIC, snapshot.VERSION + 1) + data[20:])
     with pytest.raises(ForeignSnapshotError, match=f"format {snapshot.VERSION}"):
-        load(saved)
-
-
-@pytest.mark.parametrize("length", [-1, 1 << 40, "many", None])
-def test_a_header_of_absurd_length_is_refused(saved: Path, length: object) -> None:
-    preamble = msgpack.packb([snapshot.MAGIC, snapshot.VERSION, length, 0])
-    saved.write_bytes(preamble.ljust(64, b"\xc0") + saved.read_bytes()[64:])
-    with pytest.raises(CorruptSnapshotError):
-        load(saved)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"num_words": 1 << 60},
-        {"num_words": -4},
-        {"num_positions": 1 << 60},
-        {"num_positions": -1},
-        {"lengths": [1 << 50, 1]},
-        {"lengths": [-3, 8]},
-        {"lengths": [5]},
-        {"lengths": "long"},
-        {"documents": [1, 0]},
-        {"documents": [0, 0]},
-        {"documents": [None, None]},
-        {"words_crc": 0},
-        {"positions_crc": 0},
-    ],
-    ids=str,
-)
-def test_a_header_that_lies_is_refused(saved: Path, change: dict[str, object]) -> None:
-    """Even under a right checksum: the header is compared with the file."""
-    data = saved.read_bytes()
-    first, *rest = segments_of(data)
-    saved.write_bytes(with_header(data, segments=[first | change, *rest]))
-    with pytest.raises(CorruptSnapshotError):
-        load(saved)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"files": [[1]]},
-        {"files": 3},
-        {"segments": [{}]},
-        {"segments": None},
-        {"files": [["x", 1, None, 2, 3]]},
-        {"files": [[0, "a.py", 10, 20, 1 << 31]]},  # fewer zero bytes than that
-        {"files": [[0, ["a.py"], 10, 20, b"a.py"]]},
-    ],
-    ids=str,
-)
-def test_a_header_of_another_shape_is_refused(saved: Path, changes: dict[str, object]) -> None:
-    saved.write_bytes(with_header(saved.read_bytes(), **changes))
-    with pytest.raises(CorruptSnapshotError):
-        load(saved)
-
-
-@pytest.mark.parametrize("position", [1 << 30, -5, 3])
-def test_positions_outside_of_the_documents_are_refused(saved: Path, position: int) -> None:
-    data = saved.read_bytes()
-    first, *rest = segments_of(data)
-    words = data.index(struct.pack(">BI", 0xC6, 4 * int(str(first["num_words"]))), 64)
-    start = words + 5 + 4 * int(str(first["num_words"])) + 5
-    size = 4 * int(str(first["num_positions"]))
-    wild = struct.pack("i", position) + data[start + 4 : start + size]
-    changed = data[:start] + wild + data[start + size :]
-    saved.write_bytes(with_header(changed, segments=[first | {"positions_crc": zlib.crc32(wild)}, *rest]))
-    with pytest.raises(CorruptSnapshotError, match="outside"):
         load(saved)
 
 
@@ -262,9 +173,9 @@ def test_the_rules_are_named_by_what_they_say(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "rulebook").mkdir()
     (tmp_path / "rulebook/__init__.py").write_text("")
-    shutil.copy(PACKAGE / "fingerprint.py", tmp_path / "rulebook/fingerprint.py")
+    shutil.copy(PACKAGE / "snapshot.py", tmp_path / "rulebook/snapshot.py")
     (tmp_path / "rulebook/rules.py").write_text("A = 1\n")
-    named = importlib.import_module("rulebook.fingerprint").digest_of
+    named = importlib.import_module("rulebook.snapshot").digest_of
     before = named("rules")
     assert named("rules") == before
     (tmp_path / "rulebook/rules.py").write_text("A = 2\n")

@@ -13,15 +13,6 @@ import torch
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
 from torch import Tensor
 
-from completion_engine.cpu.kernels.branch_table import (
-    BRANCH,
-    BRANCH_SIZE,
-    FIRST_BRANCH,
-    NO_PATH,
-    NUM_BRANCHES,
-    BranchTable,
-    TableBranch,
-)
 from completion_engine.cpu.kernels.language import (
     COUNTER,
     Array,
@@ -38,15 +29,23 @@ from completion_engine.cpu.kernels.language import (
     task_of,
     widened,
 )
-from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.program import (
+    BRANCH,
+    BRANCH_SIZE,
+    FIRST_BRANCH,
+    NO_PATH,
+    NUM_BRANCHES,
+    BranchTable,
+    Step,
+    TableBranch,
+)
 from completion_engine.cpu.kernels.query_products import (
     KEYS_AT_ONCE,
     NUM_QUERIES,
     score,
     sum_up,
 )
-from completion_engine.cpu.kernels.sums import sum_of
-from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at
+from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at, sum_of
 
 _I32 = np.int32
 

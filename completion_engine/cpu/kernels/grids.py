@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from completion_engine.cpu.kernels.language import inlined, number_of, rank_of
-from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
+from completion_engine.cpu.kernels.vectors import sum_of, sum_of_products
 
 BLOCK = 32  # inputs that share a scale
 HALF_ZERO_LEVEL = 32  # the level of zero in a half of a block

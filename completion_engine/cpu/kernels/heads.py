@@ -12,13 +12,6 @@ import torch
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
 from torch import Tensor
 
-from completion_engine.cpu.kernels.branch_table import (
-    BRANCH,
-    BRANCH_SIZE,
-    FIRST_BRANCH,
-    NUM_BRANCHES,
-    BranchTable,
-)
 from completion_engine.cpu.kernels.language import (
     COUNTER,
     Array,
@@ -33,7 +26,14 @@ from completion_engine.cpu.kernels.language import (
     task_of,
     widened,
 )
-from completion_engine.cpu.kernels.program import Step
+from completion_engine.cpu.kernels.program import (
+    BRANCH,
+    BRANCH_SIZE,
+    FIRST_BRANCH,
+    NUM_BRANCHES,
+    BranchTable,
+    Step,
+)
 from completion_engine.cpu.kernels.rounded import SHARED_FROM
 from completion_engine.cpu.kernels.rows import norm_factor
 from completion_engine.cpu.kernels.vectors import bf16_at, claim, float_at, int64_at

@@ -1,7 +1,8 @@
 """Runs kernels in sequence without the interpreter between them.
 
 A pass runs some two hundred kernels, many of them in less time than Python takes to call one. A program is
-written once for a number of rows and then run as a whole.
+written once for a number of rows and then run as a whole. A row of a branch attends to the keys of its own
+branch.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Program:
         written = self._written
         _ = _run_steps.address  # all is compiled before helpers are taken: they spin until this is done
         with TEAM.gathered(num_threads_here()) as num_helpers:
-            told = task_of(
+            task = task_of(
                 RunTask(
                     steps=written.ctypes.data,
                     num_steps=len(written),
@@ -88,8 +89,8 @@ class Program:
                     brake=brake.address if brake else 0,
                 )
             )
-            _run_steps.run(told)
-        if told[COUNTER] < len(written):
+            _run_steps.run(task)
+        if task[COUNTER] < len(written):
             raise CancelledError
 
     @cached_property
@@ -115,3 +116,66 @@ def _run_steps(task: Any) -> None:
         else:
             call(kernel, step)
         task[COUNTER] = at + 1
+
+
+NO_PATH: Array = np.empty(0, np.int64)  # for rows that only look
+
+
+class BranchFields(NamedTuple):
+    """What the table holds of a branch: `TableBranch`, with the address of its path and how long that is."""
+
+    first: int
+    number: int
+    keys: int
+    values: int
+    start: int
+    path: int
+    num_path: int
+
+
+BRANCH = places(BranchFields, 0)  # counted from where a branch begins
+BRANCH_SIZE = len(BRANCH)
+NUM_BRANCHES, FIRST_BRANCH = 0, 1  # places in the table
+
+
+class TableBranch(NamedTuple):
+    """Rows `first` to `first + number` attend here; rows `path` [num_path] int64 are written from `start` on.
+
+    `keys` and `values` are addresses of a cache.
+    """
+
+    first: int
+    number: int
+    keys: int
+    values: int
+    start: int
+    path: Array
+
+    @property
+    def fields(self) -> BranchFields:
+        """As the table holds it; the path must outlive that."""
+        return BranchFields(
+            first=self.first,
+            number=self.number,
+            keys=self.keys,
+            values=self.values,
+            start=self.start,
+            path=self.path.ctypes.data,
+            num_path=len(self.path),
+        )
+
+
+class BranchTable:
+    """A table that stays where it is while its content changes from pass to pass."""
+
+    def __init__(self, max_branches: int) -> None:
+        self.numbers: Array = np.zeros(FIRST_BRANCH + max_branches * BRANCH_SIZE, np.int64)
+        self.address = self.numbers.ctypes.data
+        self._paths: list[Array] = []
+
+    def fill(self, branches: Sequence[TableBranch]) -> None:
+        """From now on these are the branches."""
+        self._paths = [branch.path for branch in branches]
+        fields = np.array([branch.fields for branch in branches], np.int64).ravel()
+        self.numbers[NUM_BRANCHES] = len(branches)
+        self.numbers[FIRST_BRANCH : FIRST_BRANCH + len(fields)] = fields

@@ -22,8 +22,17 @@ from completion_engine.cpu.kernels.language import (
     widened,
 )
 from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
-from completion_engine.cpu.kernels.sums import sum_of_products
-from completion_engine.cpu.kernels.vectors import F32, I8, I16, I32, LANES, Vectors, instruction, many
+from completion_engine.cpu.kernels.vectors import (
+    F32,
+    I8,
+    I16,
+    I32,
+    LANES,
+    Vectors,
+    instruction,
+    many,
+    sum_of_products,
+)
 
 MAX_LEVEL = 127
 # For the lanes of `RoundedRows`: a whole block, then each half.

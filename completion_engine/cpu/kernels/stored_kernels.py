@@ -97,7 +97,7 @@ class _Storage(CompileResultCacheImpl):
 
 
 class _PrivateFiles(IndexDataCacheFile):
-    """A file for each version of a kernel, which says itself what it was compiled for.
+    """A file for each version of a kernel, with a stamp of what it was compiled for.
 
     numba would number these files in an index. If two processes save at once, both take the same next number,
     and one kernel's machine code is then stored for another's types.
@@ -107,12 +107,12 @@ class _PrivateFiles(IndexDataCacheFile):
         """What was compiled for `key`; None where the file is of something else. Damage raises anything."""
         name = self._data_name(key)
         _check(self._data_path(name))  # type: ignore[no-untyped-call]  # numba is untyped
-        told, data = self._load_data(name)
-        return data if told == self._told(key) else None
+        stamp, data = self._load_data(name)
+        return data if stamp == self._stamp(key) else None
 
     def save(self, key: Any, data: Any) -> None:
         """Write the file. Processes that save the same kernel at once write the same bytes."""
-        self._save_data(self._data_name(key), (self._told(key), data))
+        self._save_data(self._data_name(key), (self._stamp(key), data))
 
     def _save_data(self, name: str, data: Any) -> None:
         content: bytes = self._dump(data)  # type: ignore[no-untyped-call]  # as above
@@ -127,7 +127,7 @@ class _PrivateFiles(IndexDataCacheFile):
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         return f"{self._index_name.removesuffix('.nbi')}.{digest}.nbc"
 
-    def _told(self, key: Any) -> tuple[Any, ...]:
+    def _stamp(self, key: Any) -> tuple[Any, ...]:
         return self._version, self._source_stamp, key
 
     @contextmanager

@@ -18,7 +18,7 @@ from completion_engine.cpu.kernels.language import (
     rank_of,
     widened,
 )
-from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
+from completion_engine.cpu.kernels.vectors import sum_of, sum_of_products
 
 _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched

@@ -108,10 +108,6 @@ class Recorder(Drafter):
         self._asked.append(TracedDrafts(tuple(found), ms))
         return []
 
-    def spare_rows(self, num_rows: int) -> Sequence[int]:
-        """See `Drafter.spare_rows`."""
-        return next((rows for rows in (d.spare_rows(num_rows) for d in self._drafters) if rows), ())
-
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`."""
         seen = self._as_verified(done)

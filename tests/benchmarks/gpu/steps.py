@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from completion_engine.drafting.device_steps import DeviceDecoder
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
+from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.drafter_network import DrafterShape, Preview
 from completion_engine.gpu.passes import runner_for
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
@@ -49,8 +49,8 @@ def random_drafter(target: LanguageModel, num_heads: int) -> DrafterFiles:
 
 def measure_steps(target: LanguageModel, decoder: GraphedDecoder, cache: KVCache) -> Mapping[str, float]:
     """Milliseconds of each part of a step after the cache, and of a step as the engine takes it."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.beam_search import BeamSearch, DeviceNetwork
+    from completion_engine.gpu.device_loop import DeviceLoop
 
     files = random_drafter(target, decoder.heads.num_heads)
     search = BeamSearch(DeviceNetwork(files, target, decoder, NUM_BEAMS), files.temperatures)

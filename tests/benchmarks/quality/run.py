@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from completion_engine.context.snippet_choice import INGREDIENTS, usual_ingredients
-from completion_engine.cutting.reasons import Stop
+from completion_engine.cutting.repeats import Stop
 from completion_engine.decoding.ending import NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError

@@ -17,8 +17,7 @@ from completion_engine.errors import RemoteError
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.remote_writing import RemoteWriting
-from completion_engine.remote.vllm_client import VllmClient
-from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
+from completion_engine.remote.vllm_client import CompletionQuery, QueryNames, VllmClient
 from completion_engine.request import Cancellation, CompletionStats
 
 PATIENCE_S = 120.0

@@ -28,7 +28,7 @@ from completion_engine.cpu.kernels.language import Array, array_of, exponential,
 from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
-from completion_engine.cpu.kernels.sums import sum_of, sum_of_products
+from completion_engine.cpu.kernels.vectors import sum_of, sum_of_products
 from completion_engine.cpu.linear import quantise_rows
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables

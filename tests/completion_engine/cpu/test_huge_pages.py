@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from completion_engine.cpu import huge_pages
-from completion_engine.cpu.huge_pages import in_huge_pages
+from completion_engine.cpu import packed_file
+from completion_engine.cpu.packed_file import in_huge_pages
 
 ARRAYS = (
     np.arange(7 * 5 * 3, dtype=np.uint8).reshape(7, 5, 3),
@@ -32,7 +32,7 @@ def switch_at(folder: Path, text: str) -> Path:
 def test_copies_are_equal_and_begin_at_cache_lines(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(huge_pages, "_SWITCH", switch_at(tmp_path, text))
+    monkeypatch.setattr(packed_file, "_SWITCH", switch_at(tmp_path, text))
     copies = in_huge_pages(ARRAYS)
     for array, copy in zip(ARRAYS, copies, strict=True):
         assert not np.shares_memory(array, copy)
@@ -46,7 +46,7 @@ def test_a_system_without_huge_pages_keeps_the_arrays(
     text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = switch_at(tmp_path, text) if text else tmp_path / "missing"
-    monkeypatch.setattr(huge_pages, "_SWITCH", path)
+    monkeypatch.setattr(packed_file, "_SWITCH", path)
     assert all(kept is array for kept, array in zip(in_huge_pages(ARRAYS), ARRAYS, strict=True))
 
 
@@ -54,6 +54,6 @@ def test_without_memory_for_copies_the_arrays_stay(tmp_path: Path, monkeypatch: 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(huge_pages, "_SWITCH", switch_at(tmp_path, "[always] madvise never\n"))
-    monkeypatch.setattr(huge_pages, "private_pages", refuse)
+    monkeypatch.setattr(packed_file, "_SWITCH", switch_at(tmp_path, "[always] madvise never\n"))
+    monkeypatch.setattr(packed_file, "private_pages", refuse)
     assert all(kept is array for kept, array in zip(in_huge_pages(ARRAYS), ARRAYS, strict=True))

@@ -195,18 +195,18 @@ def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Pat
     assert len({path.parent for path in (first, wide, second)}) == 1
 
 
-PACKING = ["packing", "grids", "language", "sums", "vectors"]
+PACKING = ["packing", "grids", "language", "vectors"]
 
 
 def test_all_that_packing_is_made_of_is_known() -> None:
-    """But for what finds the processor and keeps compiled code, which change no number."""
+    """But for what keeps compiled code, which changes no number."""
     found, open_ = set(), {"packing"}
     while open_:
         module = open_.pop()
         found.add(module)
         source = (Path(packed_file.packing.__file__).parent / f"{module}.py").read_text("utf-8")
         open_ |= set(re.findall(r"from completion_engine\.cpu\.kernels\.(\w+) import", source)) - found
-    assert found - {"processor", "stored_kernels", "kernel_cache"} == set(PACKING)
+    assert found - {"stored_kernels", "kernel_cache"} == set(PACKING)
 
 
 @pytest.mark.parametrize("module", PACKING)

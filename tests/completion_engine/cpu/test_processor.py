@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from completion_engine.cpu.kernels import dot, processor
-from completion_engine.cpu.kernels.arm_dot import Sdot, Smmla
-from completion_engine.cpu.kernels.processor import DOT, MATRIX, is_arm, on_linux, on_macos, on_windows
+from completion_engine.cpu.kernels import dot, language
+from completion_engine.cpu.kernels.dot import Sdot, Smmla
+from completion_engine.cpu.kernels.language import DOT, MATRIX, is_arm, on_linux, on_macos, on_windows
 
 AT_HWCAP, AT_HWCAP2 = 16, 26
 PRINTED = "from completion_engine.cpu.kernels import dot; print([type(dot.INSTRUCTION_SETS[x]).__name__ for x in dot.instruction_sets()])"  # noqa: E501 - a program
@@ -50,7 +50,7 @@ def test_a_system_that_cannot_be_asked_has_nothing(
     monkeypatch.setattr(ctypes, "CDLL", fail)
     monkeypatch.setattr(ctypes, "WinDLL", fail, raising=False)
     for system in ("linux", "darwin", "win32", "freebsd14"):
-        assert processor.reported(system) == frozenset()
+        assert language.reported(system) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_the_compiler_is_told_unless_a_person_did(
     monkeypatch: pytest.MonkeyPatch, machine: str, named: str | None, wanted: str | None
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(processor, "get_host_cpu_features", lambda: "+neon")
-    monkeypatch.setattr(processor, "reported", lambda _: frozenset({MATRIX, DOT}))
+    monkeypatch.setattr(language, "get_host_cpu_features", lambda: "+neon")
+    monkeypatch.setattr(language, "reported", lambda _: frozenset({MATRIX, DOT}))
     for name, value in (("CPU_FEATURES", named), ("CPU_NAME", None)):
-        monkeypatch.setattr(processor.config, name, value)
-    processor.tell_compiler()
-    found = processor.config.CPU_FEATURES
+        monkeypatch.setattr(language.config, name, value)
+    language.set_compiler_features()
+    found = language.config.CPU_FEATURES
     assert found == wanted
 
 
@@ -88,7 +88,7 @@ def test_the_compiler_is_told_unless_a_person_did(
 def test_the_quickest_that_the_features_allow_is_chosen(
     monkeypatch: pytest.MonkeyPatch, features: set[str], wanted: list[type]
 ) -> None:
-    monkeypatch.setattr(processor, "features", lambda: frozenset(features))
+    monkeypatch.setattr(language, "features", lambda: frozenset(features))
     dot.instruction_sets.cache_clear()
     try:
         assert [type(dot.INSTRUCTION_SETS[number]) for number in dot.instruction_sets()] == wanted

@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from completion_engine.cpu.kernels import attention, heads, language, product, program, rounded, rows
-from completion_engine.cpu.kernels.branch_table import (
+from completion_engine.cpu.kernels.heads import HeadNorms, Heads
+from completion_engine.cpu.kernels.packing import ROW_BYTES, pack
+from completion_engine.cpu.kernels.program import (
     BRANCH,
     BRANCH_SIZE,
     FIRST_BRANCH,
     NUM_BRANCHES,
     BranchFields,
     BranchTable,
+    Step,
     TableBranch,
 )
-from completion_engine.cpu.kernels.heads import HeadNorms, Heads
-from completion_engine.cpu.kernels.packing import ROW_BYTES, pack
-from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.rounded import RoundedRows
 
 KERNELS = sorted(Path(language.__file__).parent.glob("*.py"))

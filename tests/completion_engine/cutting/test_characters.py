@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from completion_engine.cutting.characters import without_controls
+from completion_engine.cutting.cleaning import without_controls
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
 

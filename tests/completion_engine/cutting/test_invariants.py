@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.lines import lines_of
-from completion_engine.cutting.reasons import CUT_REASONS, Reason
+from completion_engine.cutting.repeats import Reason
 from completion_engine.text_window import CursorContext
+from lsp_server.protocol.reasons import CUT_REASONS
 
 LANGUAGES = [
     *(

@@ -138,7 +138,7 @@ class Typist:
 @pytest.fixture(scope="module")
 def typist(row_variant: LanguageModel, tokenizer: Tokenizer) -> Callable[[], Typist]:
     def make() -> Typist:
-        kinds = ("ngram", "recycled", "lookahead"), ()
+        kinds = ("ngram", "recycled"), ()
         options = {"target": "tiny", "prefix_chars": 900, "suffix_chars": 100, "num_slots": 2}
         configs = (EngineConfig(drafters=drafters, **options) for drafters in kinds)  # type: ignore[arg-type]
         return Typist([CompletionEngine(config, row_variant, tokenizer) for config in configs])

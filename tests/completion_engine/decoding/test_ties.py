@@ -22,7 +22,7 @@ from completion_engine.decoding.sampling import Sampler
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import CompletionRequest
-from completion_engine.target_model import ranking
+from completion_engine.target_model import exactness
 from completion_engine.target_model.language_model import LanguageModel
 
 NUM_BEST = 4
@@ -58,8 +58,8 @@ def test_every_way_to_look_for_the_best_keeps_the_order(row: Tensor) -> None:
     assert Sampler(len(row)).pick(row[None], [0]) == wanted[:1]
     assert by_kernel(top_k.likeliest, row, 1.0) == wanted
     assert by_kernel(top_k.best_few, row) == wanted
-    assert ranking.best_few(row, NUM_BEST) == wanted
-    assert ranking.first_largest(row.expand(3, -1)).tolist() == wanted[:1] * 3
+    assert exactness.best_few(row, NUM_BEST) == wanted
+    assert exactness.first_largest(row.expand(3, -1)).tolist() == wanted[:1] * 3
 
 
 @settings(deadline=None)

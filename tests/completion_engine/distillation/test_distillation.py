@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.card import card_of
+from completion_engine.distillation import DistillPlan, TrainingPlan
 from completion_engine.distillation.collection import (
     Collection,
     CollectionPlan,
@@ -23,12 +23,18 @@ from completion_engine.distillation.collection import (
     run_window,
 )
 from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.pipeline import WORK, distill, fit_preview, frequent_tokens, shape_for
-from completion_engine.distillation.plans import DistillPlan, TrainingPlan
+from completion_engine.distillation.pipeline import (
+    WORK,
+    card_of,
+    distill,
+    fit_preview,
+    frequent_tokens,
+    shape_for,
+)
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.distillation.training import DistillationLoss, Trainer
-from completion_engine.drafting.distilled.drafter import DrafterFiles, load_distilled
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork
+from completion_engine.drafting.distilled import DrafterFiles, load_distilled
+from completion_engine.drafting.drafter_network import DistilledNetwork
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.target_model.kv_cache import CacheShape

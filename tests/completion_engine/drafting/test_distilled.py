@@ -14,14 +14,14 @@ from torch import Tensor
 
 from completion_engine.cpu.linear import Linear, can_quantise
 from completion_engine.distillation.trained_network import Batch, DrafterNetwork
-from completion_engine.drafting.distilled.drafter import (
+from completion_engine.drafting.distilled import (
     CONFIG,
     WEIGHTS,
     DistilledDrafter,
     DrafterFiles,
     load_distilled,
 )
-from completion_engine.drafting.distilled.drafter_network import (
+from completion_engine.drafting.drafter_network import (
     DistilledNetwork,
     DrafterShape,
     Preview,

@@ -10,10 +10,8 @@ import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
 from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope, Pass
-from completion_engine.drafting.lookahead import LookaheadDrafter
-from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.drafting.ngram import NgramDrafter, RecentText
 from completion_engine.drafting.recycled import RecycledDrafter
-from completion_engine.drafting.scopes import RecentText
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import NgramIndex
 
@@ -42,7 +40,7 @@ def drafted(drafter: DrafterWithMemory, prompt: Sequence[int] = _PROMPT) -> bool
     return any(guess.token == _WRITTEN[0] for draft in drafts for guess in draft)
 
 
-@pytest.fixture(params=[NgramDrafter, RecycledDrafter, LookaheadDrafter])
+@pytest.fixture(params=[NgramDrafter, RecycledDrafter])
 def drafter(request: pytest.FixtureRequest) -> DrafterWithMemory:
     made: DrafterWithMemory = request.param()
     made.enter(DraftScope("folder", "a.py"))

@@ -23,8 +23,14 @@ from triton.compiler import ASTSource
 
 from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.kernels import attention, draft, product, rows, step
-from completion_engine.gpu.launch import ATTEND_OPTIONS, EXACT, HEAD_OPTIONS, ProductCut
-from completion_engine.gpu.launch_best import BEST_BLOCK, BEST_OPTIONS
+from completion_engine.gpu.launch import (
+    ATTEND_OPTIONS,
+    BEST_BLOCK,
+    BEST_OPTIONS,
+    EXACT,
+    HEAD_OPTIONS,
+    ProductCut,
+)
 from completion_engine.gpu.launch_step import BUILD_OPTIONS, FIND_OPTIONS, LOOK_BLOCK
 from completion_engine.gpu.weights import BYTES, PLAIN, Tiles
 

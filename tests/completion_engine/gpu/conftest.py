@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.drafting.distilled.drafter import DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import DrafterShape, Preview
+from completion_engine.drafting.distilled import DrafterFiles
+from completion_engine.drafting.drafter_network import DrafterShape, Preview
 from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel

@@ -11,7 +11,7 @@ import torch
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
 from completion_engine.probability import NUM_RANKED, RankedRow
-from completion_engine.target_model.ranking import rank_rows
+from completion_engine.target_model.exactness import rank_rows
 
 NUM_ROWS = 3
 
@@ -46,7 +46,7 @@ def assert_alike(found: RankedRow, wanted: RankedRow) -> None:
 def test_every_device_ranks_alike(
     vocab_size: int, num_tokens: int, dtype: torch.dtype, device: torch.device
 ) -> None:
-    from completion_engine.gpu.launch_best import Ranking, run_rank
+    from completion_engine.gpu.launch import Ranking, run_rank
 
     logits = rows_with_ties(vocab_size, num_tokens, dtype)
     wanted = [of_the_cpu(row[:num_tokens].contiguous()) for row in logits]
@@ -61,7 +61,7 @@ def test_every_device_ranks_alike(
 
 
 def test_a_row_is_ranked_alike_beside_any_others(device: torch.device) -> None:
-    from completion_engine.gpu.launch_best import Ranking, run_rank
+    from completion_engine.gpu.launch import Ranking, run_rank
 
     logits = torch.randn(16, 5000, generator=torch.Generator().manual_seed(1)).to(device)
     together, alone = Ranking.empty(logits, 5000), Ranking.empty(logits[5:6], 5000)
@@ -73,7 +73,7 @@ def test_a_row_is_ranked_alike_beside_any_others(device: torch.device) -> None:
 
 
 def test_a_row_of_nan_picks_a_token(device: torch.device) -> None:
-    from completion_engine.gpu.launch_best import Ranking, run_rank
+    from completion_engine.gpu.launch import Ranking, run_rank
 
     logits = torch.full((1, 300), float("nan"), device=device)
     ranking = Ranking.empty(logits, 280)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from completion_engine.drafting.device_steps import DeviceStep
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import DraftToken
 from completion_engine.gpu.passes import PassShape
 from completion_engine.target_model.decoder import lay_out
@@ -33,8 +33,8 @@ TREE = [-1, 0, 0, 2, 2, 4]
 @pytest.fixture(scope="module")
 def loop(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
     """Steps on the device that draft from a search and from text."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.beam_search import BeamSearch, DeviceNetwork
+    from completion_engine.gpu.device_loop import DeviceLoop
 
     network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
     return DeviceLoop(decoder, BeamSearch(network, random_drafter.temperatures), target.vocab_size)

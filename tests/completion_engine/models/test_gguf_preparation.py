@@ -21,8 +21,8 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.loading.module_decoder import build_modules
 from completion_engine.models import ModelSpec, ModelStore
 from completion_engine.models.gguf_layout import read_layout
+from completion_engine.models.gguf_preparation import read_manifest, write_manifest
 from completion_engine.models.gguf_worker import check_tokenizer
-from completion_engine.models.manifest import read_manifest, write_manifest
 from completion_engine.request import CancelledError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.model_files import open_weights

@@ -20,9 +20,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from completion_engine.models.hub import download_model
-from completion_engine.models.job import Monitor, WorkerProgram
-
 if TYPE_CHECKING:
     from tests.model_index import WheelIndex
 
@@ -165,38 +162,14 @@ def test_an_incomplete_copy_in_the_cache_is_completed(tmp_path: Path, hub: Hub) 
     assert (folder / "model.safetensors").is_file()
 
 
-def test_files_that_come_later_are_of_the_commit_that_came_first(tmp_path: Path, hub: Hub) -> None:
+def test_a_newer_commit_is_fetched_only_where_files_are_missing(tmp_path: Path, hub: Hub) -> None:
     folder = Path(ensure(tmp_path, "owner/tiny", hub.url))
-    (folder / "model.safetensors").unlink()
     hub.newest = LATER
     assert ensure(tmp_path, "owner/tiny", hub.url) == str(folder)
-    assert folder.name == COMMIT
-    recorded = json.loads((tmp_path / "store" / "hub" / "owner--tiny.json").read_text())
-    assert recorded == {"repository": "owner/tiny", "revision": COMMIT}
-    assert not [path for path in hub.paths if LATER in path]
-
-
-def test_a_model_that_another_program_cached_is_taken_with_its_commit(tmp_path: Path, hub: Hub) -> None:
-    folder = Path(ensure(tmp_path, "owner/tiny", hub.url))
-    (tmp_path / "store" / "hub" / "owner--tiny.json").unlink()
-    refs = folder.parents[1] / "refs"
-    refs.mkdir(exist_ok=True)
-    (refs / "main").write_text(COMMIT)
-    assert ensure(tmp_path, "owner/tiny", hub.url, HF_HUB_OFFLINE="1") == str(folder)
-    (refs / "main").write_text(LATER)
-    assert ensure(tmp_path, "owner/tiny", hub.url, HF_HUB_OFFLINE="1") == str(folder)
-
-
-def test_the_commit_is_known_of_a_download_that_ends_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "\n".join(json.dumps(one) for one in ({"revision": COMMIT, "total": 7}, {"path": str(tmp_path)}))
-    program = WorkerProgram((sys.executable, "-c", f"print({said!r})"), os.environ, stall_s=60)
-    monkeypatch.setattr("completion_engine.models.hub.worker", lambda *_: program)
-    monkeypatch.setattr("completion_engine.models.hub.find_flaw", lambda _folder: "")
-    planned: list[tuple[str, int]] = []
-    download_model("owner/tiny", "", tmp_path, Monitor(), lambda *plan: planned.append(plan))
-    assert planned == [(COMMIT, 0)]
+    (folder / "model.safetensors").unlink()
+    later = Path(ensure(tmp_path, "owner/tiny", hub.url))
+    assert later.name == LATER
+    assert {path.name for path in later.iterdir()} >= {"config.json", "model.safetensors"}
 
 
 def test_a_model_without_safetensors_is_refused(tmp_path: Path, hub: Hub) -> None:

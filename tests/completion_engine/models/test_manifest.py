@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.models.gguf_preparation import MANIFEST, header_damage, read_manifest
 from completion_engine.models.hub import find_flaw
-from completion_engine.models.manifest import MANIFEST, header_damage, read_manifest
 from completion_engine.target_model.model_files import read_config, weight_files
 
 DEEP = "[" * 200_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.distilled.drafter import WEIGHTS
+from completion_engine.drafting.distilled import WEIGHTS
 from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.loading.drafters import build_drafters, trained_folder
 from completion_engine.models import ModelStore

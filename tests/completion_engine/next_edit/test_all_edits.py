@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from completion_engine.next_edit.all_edits import MAX_EDITS, all_certain_edits
+from completion_engine.next_edit.certain_edits import MAX_EDITS, all_certain_edits
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk
 
 LINES = ("def load(a):", "    return a", "", "x = fetch(1)", "", "y = fetch(2)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.next_edit.edits import EditDocument, Hunk
-from completion_engine.next_edit.moved_imports import moved_import_edits, moved_names
+from completion_engine.next_edit.import_edits import moved_import_edits, moved_names
 from completion_engine.next_edit.parsing import DocumentParser
 
 

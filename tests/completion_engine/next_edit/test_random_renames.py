@@ -21,7 +21,7 @@ from completion_engine.next_edit.candidates import find_candidates
 from completion_engine.next_edit.certain_edits import certain_edit
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, ProposedEdit
 from completion_engine.next_edit.parsing import DocumentParser
-from completion_engine.next_edit.refusals import Refusals
+from completion_engine.next_edit.proposer import Refusals
 from tests.completion_engine.next_edit.following import followed
 from tests.completion_engine.next_edit.small_programs import (
     FRESH,

@@ -6,7 +6,7 @@ import pytest
 
 from completion_engine.next_edit.edits import EditDocument, LineEdit
 from completion_engine.next_edit.parsing import DocumentParser, edited
-from completion_engine.next_edit.visible_names import misplaces_names
+from completion_engine.next_edit.resolution import misplaces_names
 
 PYTHON = "def first(job):\n    show(job)\n\ndef second(work):\n    show(work.size)\n    show(work)\n"
 RUST = "use a::job::Job;\n\nfn f(job: i32) {\n    go(job);\n}\n\nfn g(work: i32) {\n    go(work);\n}\n"

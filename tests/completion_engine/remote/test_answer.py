@@ -67,7 +67,7 @@ def test_parts_are_joined(begin: Begin) -> None:
 def test_an_answer_that_is_longer_than_allowed_is_refused(begin: Begin) -> None:
     with pytest.raises(RemoteError) as failure:
         begin(in_parts(500)).whole(patience(), 499)
-    assert failure.value.kind == "malformed"
+    assert failure.value.kind == "invalid"
 
 
 def test_parts_that_are_here_are_not_read_beyond_the_time_there_is(begin: Begin) -> None:

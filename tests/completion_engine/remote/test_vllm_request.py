@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from completion_engine.remote.vllm_request import healing_pattern
+from completion_engine.remote.vllm_client import healing_pattern
 
 CHARACTERS = [chr(code) for code in range(1, 128)] + [*"äß—你\u2028\ufeff🧮"]
 

@@ -32,11 +32,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.endswith("LOADED\n")
 
 
-def test_help_names_the_commands_and_hides_the_demo(run_cli: RunCli) -> None:
+def test_help_names_the_commands(run_cli: RunCli) -> None:
     out = run_cli("--help").out
     for command in ("serve", "complete", "replay", "bench", "index", "models", "doctor", "uninstall"):
         assert command in out
-    assert "demo" not in out
 
 
 COMMANDS = ["", "complete", "replay", "bench", "index", "models", "distill", "doctor", "uninstall"]

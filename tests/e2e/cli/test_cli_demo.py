@@ -1,4 +1,4 @@
-"""`slipstream demo`: suggestions appear with what they took and where they come from."""
+"""The demonstration: suggestions appear with what they took and where they come from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lsp_server import cli
+from scripts import demo
+
 RunCli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "app", demo.app)
 
 
 def test_suggestions_are_shown_with_their_cost_and_origin(
@@ -15,7 +25,7 @@ def test_suggestions_are_shown_with_their_cost_and_origin(
 ) -> None:
     source = tmp_path_factory.mktemp("typed") / "circle.py"
     source.write_text("class Circle:\n    def __init__(self, radius):\n        self.radius = radius\n")
-    done = run_cli("demo", "--repository", repository, "--source", source, "--name", "circle.py")
+    done = run_cli("--repository", repository, "--source", source, "--name", "circle.py")
     assert done.code == 0, done.err
     assert re.search(r"^ +\d+ ms +\d+ in \d+  .*▏.*   (target|ngram)", done.out, re.MULTILINE)
     assert "characters were not typed" in done.out
@@ -28,7 +38,7 @@ def test_without_a_repository_to_show_nothing_is_fetched(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLIPSTREAM_MODEL_DIR", str(tmp_path / "models"))
-    done = run_cli("demo")
+    done = run_cli()
     assert done.code == 1
     assert "There is no folder docs/sample_repository here." in done.err
     assert "--repository" in done.err

@@ -21,7 +21,6 @@ from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, can_store
 from completion_engine.cpu.packed_file import packed_path
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.job import Monitor
-from completion_engine.models.hub import Revisions
 from completion_engine.models.storage import Storage, default_root
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.settings_reading import user_file
@@ -46,7 +45,6 @@ for file in files:
 for name in (model, "mine-0123456789ab", "a--b"):
     with Storage(root).locked(name, Monitor()):
         pass
-Revisions(root / "hub").record("a/b", "0" * 40)
 PassLog(root).record("a", "b", {16: 1.0})
 """
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from completion_engine.cutting.reasons import CUT_REASONS
-from lsp_server.protocol.reasons import REASONS, texts
+from lsp_server.protocol.reasons import CUT_REASONS, REASONS, texts
 from tests.editors.neovim.conftest import SHAPES, setup_lua
 from tests.editors.neovim.editor import Neovim, Start
 from tests.hosts import Hosts

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from completion_engine.cutting.reasons import CUT_REASONS
+from lsp_server.protocol.reasons import CUT_REASONS
 from tests.editors.answers import Answer, answers, owes_nothing
 from tests.editors.vscode.conftest import complete, heard
 from tests.editors.vscode.window import Sight, Window, until

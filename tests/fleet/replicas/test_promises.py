@@ -13,7 +13,7 @@ from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import load_tokenizer
 from completion_engine.remote.answer import Wait
 from completion_engine.remote.token_stream import TokenStream
-from completion_engine.remote.vllm_request import CompletionQuery, QueryNames
+from completion_engine.remote.vllm_client import CompletionQuery, QueryNames
 from tests.fleet.conftest import Connect
 from tests.fleet.editors import prompt_tokens
 from tests.fleet.replica import MODEL

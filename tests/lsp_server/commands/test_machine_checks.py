@@ -11,7 +11,7 @@ import pytest
 import torch
 from numba import config
 
-from completion_engine.cpu.kernels import dot, matrix_unit, processor
+from completion_engine.cpu.kernels import dot, language, matrix_unit
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, compiler_flaw, find_gpu, flaw_of_torch, has_code_for
 from completion_engine.loading import backends as choices
@@ -34,11 +34,11 @@ def force(monkeypatch: pytest.MonkeyPatch) -> Iterator[Force]:
     def forced(features: str) -> None:
         monkeypatch.setattr(config, "CPU_FEATURES", features)
         monkeypatch.setattr(matrix_unit, "is_allowed", lambda: True)
-        processor.features.cache_clear()
+        language.features.cache_clear()
         dot.instruction_sets.cache_clear()
 
     yield forced
-    processor.features.cache_clear()
+    language.features.cache_clear()
     dot.instruction_sets.cache_clear()
 
 

@@ -17,7 +17,7 @@ def fault(kind: RemoteFault, retry_s: float = 0.0) -> RemoteError:
     [
         (["truncated"], False),
         (["truncated", "unavailable"], False),
-        (["truncated", "unavailable", "malformed"], True),
+        (["truncated", "unavailable", "invalid"], True),
         (["truncated", "truncated", "answer", "truncated"], False),
         (["busy"] * 9, False),
         (["silent"], True),

@@ -14,12 +14,12 @@ from lsp_server.protocol.client_streams import Inbox
 PATIENCE_S = 60.0
 
 
-def put_all(inbox: Inbox[int], num_messages: int, num_bytes: int) -> tuple[threading.Thread, list[int]]:
+def put_all(inbox: Inbox[int], num_messages: int) -> tuple[threading.Thread, list[int]]:
     done: list[int] = []
 
     def run() -> None:
         for number in range(num_messages):
-            if not inbox.put(number, num_bytes):
+            if not inbox.put(number):
                 return
             done.append(number)
 
@@ -34,33 +34,24 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-@pytest.mark.parametrize(("num_bytes", "num_taken"), [(0, 5), (10, 3)])
-async def test_no_more_waits_than_the_bounds_allow_and_all_arrive_in_order(
-    monkeypatch: pytest.MonkeyPatch, num_bytes: int, num_taken: int
+async def test_no_more_waits_than_the_bound_allows_and_all_arrive_in_order(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(client_streams, "MAX_MESSAGES", 5)
-    monkeypatch.setattr(client_streams, "MAX_BYTES", 25)
     inbox: Inbox[int] = Inbox()
-    thread, done = put_all(inbox, 100, num_bytes)
-    await until(lambda: len(done) == num_taken)
+    thread, done = put_all(inbox, 100)
+    await until(lambda: len(done) == 5)
     thread.join(0.05)
-    assert len(done) == num_taken
+    assert len(done) == 5
     assert [await inbox.get() for _ in range(100)] == list(range(100))
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 
-async def test_one_message_of_any_size_is_taken() -> None:
-    inbox: Inbox[int] = Inbox()
-    thread, _ = put_all(inbox, 2, client_streams.MAX_BYTES * 10)
-    assert [await inbox.get(), await inbox.get()] == [0, 1]
-    thread.join(PATIENCE_S)
-
-
 async def test_the_end_lets_who_puts_go_and_leaves_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_streams, "MAX_MESSAGES", 2)
     inbox: Inbox[int] = Inbox()
-    thread, done = put_all(inbox, 100, 1)
+    thread, done = put_all(inbox, 100)
     await until(lambda: len(done) == 2)
     inbox.close()
     thread.join(PATIENCE_S)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from completion_engine.cutting.reasons import CUT_REASONS
 from completion_engine.request import Completion, CompletionSegment, CompletionStats
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
+from lsp_server.protocol.reasons import CUT_REASONS
 from lsp_server.workspace.documents import Document, PositionEncoding
 from lsp_server.workspace.offers import CompletionRecord, Offer
 

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsp_server.scripted_typing.reader import TYPISTS, Reader
-from lsp_server.scripted_typing.screen import READ_MS, ScreenLog, Seen, sum_of
+from lsp_server.scripted_typing.screen import READ_MS, ScreenLog, Seen, ends_unit, num_beyond_word, sum_of
 from lsp_server.scripted_typing.typing_plan import Stroke, TypingPlan
 from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion
-from lsp_server.scripted_typing.units import ends_unit, num_beyond_word
 
 TEXT = "def area(width, height):\n    total_area = width * height\n    return total_area\n"
 LONG = READ_MS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.request import Completion, CompletionStats
-from lsp_server.workspace import session as session_module
+from lsp_server.workspace import documents
 from lsp_server.workspace.documents import Document, Edit
 from lsp_server.workspace.locations import WorkspaceFolders
 from lsp_server.workspace.offers import NUM_RECORDS, CompletionRecord, fitted
@@ -220,33 +220,8 @@ def held(session: Session) -> tuple[list[str], list[str]]:
     return sorted(session.documents), sorted(session.too_large)
 
 
-def test_a_client_may_open_so_much_text_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
-    session = Session()
-    for name in "abc":
-        session.put(Document(name, "python", 1, "x = 1\n" * 50))
-    assert held(session) == (["a", "b"], ["c"])
-    session.drop("a")
-    session.put(Document("c", "python", 2, "x = 1\n" * 50))
-    assert held(session) == (["b", "c"], []), "what was closed makes room"
-
-
-def test_documents_that_wait_are_left_alone_until_one_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 28_000)
-    session = Session()
-    for name in "abcd":
-        session.put(Document(name, "python", 1, "x = 1\n" * 50))
-    assert held(session) == (["a", "b", "c"], ["d"])
-    monkeypatch.setattr(Session, "put", None)  # a key in another document must not put them again
-    assert session.readmit() == []
-    monkeypatch.undo()
-    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 28_000)
-    session.drop("a")
-    assert [location.uri for location in session.readmit()] == ["d"]
-
-
-def test_a_document_that_grows_beyond_what_may_be_held_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
+def test_a_document_that_grows_too_large_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_CHARS", 1_000)
     session = Session()
     for text in ("x = 1\n" * 50, "x = 1\n" * 1000):
         session.put(Document("a", "python", 1, text))
@@ -254,19 +229,10 @@ def test_a_document_that_grows_beyond_what_may_be_held_is_let_go(monkeypatch: py
     assert session.too_large["a"].language == "python"
 
 
-def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_HELD_CHARS", 20_000)
-    session = Session()
-    for number in range(100):
-        session.put(Document(f"{number}", "x" * 3_000, 1, ""))
-    assert sum(map(len, held(session))) == 2
-    session.put(Document("u" * 30_000, "python", 1, ""))
-    assert sum(map(len, held(session))) == 2
-
-
 def test_what_is_opened_and_closed_again_leaves_nothing() -> None:
     session = Session()
     for number in range(100):
         session.put(Document(URI, "python", number, "x\n" * number))
     session.drop(URI)
-    assert (session._held_chars, session._num_held_chars) == ({}, 0)
+    assert held(session) == ([], [])
+    assert not session.follows(URI)

@@ -14,7 +14,7 @@ from lsp_server.handlers.prefetching import suppressed_in
 from lsp_server.workspace.session import is_enabled
 from lsp_server.workspace.settings import IndexSettings, Settings, all_settings
 from lsp_server.workspace.settings_layers import Configuration, narrow
-from lsp_server.workspace.settings_reading import MAX_BITS, merge
+from lsp_server.workspace.settings_reading import merge
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -54,7 +54,7 @@ def test_good_values_are_taken() -> None:
         ({"deadlineMs": -1}, "deadlineMs must be a number, 0 or more, not -1. Slipstream uses 100."),
         ({"shadow": 1.5}, "shadow must be a number from 0 to 1, not 1.5."),
         ({"multiline": "sometimes"}, 'multiline must be one of auto, never, always, not "sometimes".'),
-        ({"drafters": ["magic"]}, "drafters must be a list out of ngram, recycled, neural, lookahead, not"),
+        ({"drafters": ["magic"]}, "drafters must be a list out of ngram, recycled, neural, not"),
         ({"drafters": "ngram"}, "drafters must be a list"),
         ({"languages": {"python": "yes"}}, "languages must be a table of names with true or false, not"),
         ({"index": {"maxFiles": "all"}}, "index.maxFiles must be a whole number from 0 to 1,000,000, not"),
@@ -174,7 +174,7 @@ def test_later_layers_win_and_a_repository_narrows_what_they_made() -> None:
     assert configuration.of(folder).max_tokens == 200
 
 
-@pytest.mark.parametrize("key", ["k", "\u202eevil\n", "k" * 10_000], ids=["plain", "hidden", "long"])
+@pytest.mark.parametrize("key", ["k", "\u202eevil\n", "k" * 2_000], ids=["plain", "hidden", "long"])
 @pytest.mark.parametrize("take", [merge, narrow])
 def test_however_many_keys_are_unknown_one_sentence_names_a_few(take: Any, key: str) -> None:
     problems = take(Settings(), {f"{key}{number}": 1 for number in range(50)}, "x").problems
@@ -202,7 +202,7 @@ def nested(depth: int) -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    [nested(100_000), list(range(100_000)), "x" * (1 << 21), 1 << (MAX_BITS + 1), {"a" * (1 << 21): 1}],
+    [nested(100_000), list(range(100_000)), "x" * (1 << 21), 1 << 20_000, {"a" * (1 << 21): 1}],
     ids=["deep", "many", "long", "large", "key"],
 )
 @pytest.mark.parametrize("key", ["index", "maxTokens", "nonsense", "languages"])

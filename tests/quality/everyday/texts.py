@@ -16,7 +16,7 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.cutting.cutter import Cutter
-from completion_engine.cutting.reasons import Stop
+from completion_engine.cutting.repeats import Stop
 from completion_engine.decoding.ending import StopPosition
 from completion_engine.engine import CompletionEngine
 from completion_engine.load_engine import load_engine

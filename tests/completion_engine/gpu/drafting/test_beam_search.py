@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.distilled.drafter_network import EPS
+from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.drafter_network import EPS
 from completion_engine.drafting.drafts import Draft
 from completion_engine.gpu.weights import hold
 from completion_engine.loading.drafters import load_trained

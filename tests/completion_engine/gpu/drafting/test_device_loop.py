@@ -14,9 +14,8 @@ from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.device_steps import DeviceStep, steps_agree
-from completion_engine.drafting.distilled.drafter import NUM_BEAMS, DrafterFiles
+from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.drafting.lookahead import LookaheadDrafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.loading.drafters import device_decoder_of
@@ -33,7 +32,7 @@ NUM_ALONE = 26
 @pytest.fixture(scope="module")
 def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
     """That of the random drafter."""
-    from completion_engine.gpu.drafting.beam_search import BeamSearch, DeviceNetwork
+    from completion_engine.gpu.beam_search import BeamSearch, DeviceNetwork
 
     network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
     return BeamSearch(network, random_drafter.temperatures)
@@ -41,7 +40,7 @@ def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) ->
 
 @pytest.fixture(scope="module", params=["search", "text", "both"])
 def loop(request: pytest.FixtureRequest, target: LanguageModel, decoder: Any, search: Any) -> Any:
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.device_loop import DeviceLoop
 
     return DeviceLoop(
         decoder,
@@ -54,12 +53,12 @@ def loop(request: pytest.FixtureRequest, target: LanguageModel, decoder: Any, se
 @pytest.fixture(scope="module")
 def text_loop(target: LanguageModel, decoder: Any) -> Any:
     """One that drafts from text alone."""
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.device_loop import DeviceLoop
 
     return DeviceLoop(decoder, None, target.vocab_size)
 
 
-DRAFTERS = {"ngram": NgramDrafter, "recycled": RecycledDrafter, "lookahead": LookaheadDrafter}
+DRAFTERS = {"ngram": NgramDrafter, "recycled": RecycledDrafter}
 Write = Callable[..., tuple[Decoding, Finish]]
 Writer = Callable[[LanguageModel], Write]
 Prime = Callable[[Sequence[int]], KVCache]
@@ -235,7 +234,6 @@ STRIDES = [
     (["ngram"], True),
     (["ngram", "recycled"], True),
     (["recycled"], False),
-    (["ngram", "lookahead"], False),
     ([], False),
 ]
 
@@ -260,7 +258,7 @@ def test_a_step_that_writes_something_else_is_found_out(
     target: LanguageModel, decoder: Any, monkeypatch: pytest.MonkeyPatch, is_broken: bool
 ) -> None:
     """One that accepts whatever is drafted."""
-    from completion_engine.gpu.drafting.device_loop import DeviceLoop
+    from completion_engine.gpu.device_loop import DeviceLoop
 
     loop = DeviceLoop(decoder, None, target.vocab_size)
     if is_broken:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.gpu.drafting.device_loop import NOTHING, NUM_SLOTS, SLOT_TOKENS, LookupSpans
+from completion_engine.gpu.device_loop import NOTHING, NUM_SLOTS, SLOT_TOKENS, LookupSpans
 
 PATH = list(range(100, 150))
 

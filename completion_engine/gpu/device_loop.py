@@ -16,9 +16,9 @@ from torch import Tensor
 
 from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.drafts import Draft, DraftToken
-from completion_engine.gpu import launch, launch_best, launch_step
+from completion_engine.gpu import launch, launch_step
+from completion_engine.gpu.beam_search import BeamSearch
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.drafting.beam_search import BeamSearch
 from completion_engine.gpu.launch_step import Found
 from completion_engine.gpu.passes import PassShape, Runner, Work, header_of, runner_for, send
 from completion_engine.target_model.kv_cache import KVCache
@@ -146,7 +146,7 @@ class DeviceLoop:
 
     def _accept(self) -> None:
         at, outcome, decoder = self._buffers, self._outcome, self._decoder
-        launch_best.run_rank(at.logits, outcome.ranking)
+        launch.run_rank(at.logits, outcome.ranking)
         launch_step.run_accept(at.inputs, outcome.ranking.picked, at.normed, self._text, self._after, outcome)
         launch.run_move_rows(at.inputs, outcome.sources, decoder.heads, decoder.num_layers, at.normed)
 

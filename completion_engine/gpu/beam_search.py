@@ -1,6 +1,6 @@
 """A distilled drafter on a GPU: its network, one step of a few beams, and the search for the likeliest paths.
 
-The paths are those of `drafter.DistilledDrafter`; the device chooses which of them go on. The network
+The paths are those of `distilled.DistilledDrafter`; the device chooses which of them go on. The network
 computes what `drafter_network.DistilledNetwork` computes, without plain torch between the products, so that
 the search is one graph, and is read back once.
 """
@@ -16,13 +16,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from completion_engine.drafting.distilled.drafter import (
+from completion_engine.drafting.distilled import (
     NUM_BEAMS,
     DrafterFiles,
     TrainedDrafter,
     append_guesses,
 )
-from completion_engine.drafting.distilled.drafter_network import EPS
+from completion_engine.drafting.drafter_network import EPS
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
 from completion_engine.gpu import launch, launch_step
 from completion_engine.gpu.decoder import GraphedDecoder

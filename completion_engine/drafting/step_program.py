@@ -15,11 +15,10 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels import attention, rounded, rows
 from completion_engine.cpu.kernels.attention import Queries, Strides
-from completion_engine.cpu.kernels.branch_table import NO_PATH, BranchTable, TableBranch
 from completion_engine.cpu.kernels.heads import Heads, split_step
 from completion_engine.cpu.kernels.language import Floats
 from completion_engine.cpu.kernels.product import Product
-from completion_engine.cpu.kernels.program import Program, Step
+from completion_engine.cpu.kernels.program import NO_PATH, BranchTable, Program, Step, TableBranch
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.target_model.kv_cache import KVCache
 

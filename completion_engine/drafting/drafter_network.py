@@ -24,7 +24,7 @@ from completion_engine.cpu.kernels.language import Array, Floats, array_of
 from completion_engine.cpu.kernels.rows import round_whole_rows
 from completion_engine.cpu.kernels.top_k import score_promising
 from completion_engine.cpu.linear import Linear, can_quantise
-from completion_engine.drafting.distilled.step_program import DraftProgram, Memory, Products
+from completion_engine.drafting.step_program import DraftProgram, Memory, Products
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel

@@ -21,7 +21,7 @@ from torch import Tensor
 from completion_engine.checksum import checksum
 from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.top_k import likeliest
-from completion_engine.drafting.distilled.drafter_network import DistilledNetwork, DrafterShape, Preview
+from completion_engine.drafting.drafter_network import DistilledNetwork, DrafterShape, Preview
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.errors import DataError
 from completion_engine.runtime import parse_json

@@ -1,4 +1,6 @@
-"""`slipstream demo`: a real server completes while a new module is typed into a small repository.
+"""A demonstration: a real server completes while a new module is typed into a small repository.
+
+    python -m scripts.demo
 
 Owns what the demonstration looks like. Must not do anything that an editor could not do.
 """
@@ -6,6 +8,7 @@ Owns what the demonstration looks like. Must not do anything that an editor coul
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +16,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile
 from completion_engine.errors import UserError
-from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore
+from lsp_server.cli import run
 from lsp_server.commands.local_engine import read_source, reported_settings, with_target
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import LOCAL, ReplayOptions, replay_repository
@@ -111,3 +115,7 @@ def suggestion_line(left: str, answer: Answer) -> Text:
 
 def _print(line: Text | str) -> None:
     console().print(line, soft_wrap=True, markup=False)
+
+
+if __name__ == "__main__":
+    run(app, sys.argv[1:])

@@ -1,8 +1,9 @@
-"""Import statements that follow an import whose module a hunk changed: the same names, from the same module.
+"""Import statements that follow an edit: imports of a definition renamed in another file, with its uses
+through the module, and imports from a module whose name a hunk changed.
 
-A name that its old module still binds may be meant where it stands, so its other imports stay. Both
-statements must import from the module by the same path, or by paths that lead to the same file. Bounded as
-`linked_names`.
+An import must name the file of a renamed definition. A name that its old module still binds may be meant
+where it stands, so its other imports stay. Both statements must import from the module by the same path, or
+by paths that lead to the same file. Bounded as `linked_names`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from completion_engine.next_edit.edits import EditDocument, Hunk, LineEdit
-from completion_engine.next_edit.linked_names import LinkedEdit
+from completion_engine.next_edit.linked_names import (
+    LinkedEdit,
+    Rename,
+    edits_at,
+    import_around,
+    renamed_thing,
+    renames_of,
+)
 from completion_engine.next_edit.module_paths import (
     IMPORT,
     SEPARATOR,
+    Module,
     ModuleImport,
+    imports_name,
     imports_of,
+    is_imported,
     is_relative,
     leads_to,
     resolved,
 )
-from completion_engine.next_edit.occurrences import definitions_of
+from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
 from completion_engine.next_edit.parsing import DocumentParser, ParsedText, text_of, with_spans
 
 
@@ -112,3 +123,32 @@ def _with_module(document: EditDocument, it: ModuleImport, new: str) -> LineEdit
     return LineEdit(
         document.document, row, (old,), (with_spans(old, [(start, end, f"{quote}{new}{quote}")]),)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedExport:
+    """A definition outside of classes and functions of the file `module`, which hunks renamed."""
+
+    module: Module
+    rename: Rename
+
+
+def renamed_exports(
+    document: EditDocument, parsed: ParsedText, hunks: Sequence[Hunk], *, is_invoked: bool = False
+) -> Iterator[RenamedExport]:
+    """Yield the definitions of a document that other files may import, and that recent hunks renamed."""
+    if (module := Module.of(document)) is None:
+        return
+    for rename in renames_of(document, hunks, is_invoked=is_invoked):
+        if renamed_thing(document, parsed, rename).is_export:
+            yield RenamedExport(module, rename)
+
+
+def import_edits(document: EditDocument, parsed: ParsedText, export: RenamedExport) -> Iterator[LinkedEdit]:
+    """Yield the edits of lines that import the old name from its module, or use it through the module."""
+    old, name = occurrences_of(parsed, export.rename.old) or [], export.rename.old
+    at, module = document.path, export.module
+    imports = [one for one in old if imports_name(import_around(one.node), at, module, name)]
+    if not imports and is_imported(parsed, at, module):
+        imports = [one for one in old if one.receiver == module.name]
+    yield from edits_at(document, imports, export.rename)

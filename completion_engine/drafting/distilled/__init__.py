@@ -1,1 +1,0 @@
-"""The distilled drafter: a small network trained to draft for one target."""
