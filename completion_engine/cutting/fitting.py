@@ -24,6 +24,9 @@ _PROSE_MARKS = re.compile(
     r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<=\w)_(?=[\s.,;:!?]|\Z)"
 )
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
+_GLUED = re.compile(r"[^\W_][^\W_]")
+_GLUED_CODE = re.compile(r"(?:[^\W_]|,)[^\W_]")
+_OWN_LINE = re.compile(r"(?:[\w;,}>\"'`]|(?<!:):)[^\s)\]},;:.]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
 
@@ -40,8 +43,9 @@ class Fitting:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         if self._around.cursor.has_rest_of_line:
             text = _LINE_END.sub("", text[: self._slot_end(text)])
-        is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
-        if is_own_line and not any(self._overlaps(text)):
+        is_code = not (self._around.is_text or self._around.marks.is_markup)
+        is_own_line = (_OWN_LINE if is_code else _GLUED).match((" " + text)[-2:] + self._rest[:1], 1)
+        if self._around.is_blank_line and is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
         fits = list[tuple[str, int]]()  # those that are balanced
         best, fewest = ("", 0), 0
@@ -49,8 +53,7 @@ class Fitting:
             num_replaced = min(
                 self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
             )
-            is_glued = shorter[-1:].isalnum() and self._rest[num_replaced:][:1].isalnum()
-            if is_glued or self._balance(shorter, num_replaced) > self._plain:
+            if self._is_glued(shorter, num_replaced) or self._balance(shorter, num_replaced) > self._plain:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
@@ -64,6 +67,11 @@ class Fitting:
         if best[0] or self._around.cursor.has_rest_of_line:
             return best
         return fits[0] if fits else self._least_broken(text)
+
+    def _is_glued(self, text: str, num_replaced: int) -> bool:
+        """Return whether the last word or item of a text and the rest of the line would become one."""
+        glued = _GLUED if self._around.is_text else _GLUED_CODE
+        return glued.match(text[-1:] + self._rest[num_replaced:][:1]) is not None
 
     def _least_broken(self, text: str) -> tuple[str, int]:
         """Return the beginning that leaves the least open, where all leave something open."""

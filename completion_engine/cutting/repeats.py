@@ -36,8 +36,9 @@ def is_telling(line: str) -> bool:
 
 
 def same_line(line: str, other: str) -> bool:
-    """Return whether two lines are the same but for blanks and the marks at their ends."""
-    return line.strip() == other.strip() or line.strip().rstrip(_ENDS) == other.strip().rstrip(_ENDS) != ""
+    """Return whether two lines are the same but for blanks, kinds of quotes and the marks at their ends."""
+    line, other = line.strip().replace("'", '"'), other.strip().replace("'", '"')
+    return line == other or line.rstrip(_ENDS) == other.rstrip(_ENDS) != ""
 
 
 def _repeats_next(around: CursorSurroundings, line: str) -> bool:
@@ -124,7 +125,7 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         tail = masked[end - 12 : end]
         period = end - 12 - masked.rfind(tail, 0, end - 1)
         has_line = "\n" in masked[end - period : end]
-        rounds = 3 if masked is text and (period >= _LONG or has_line) else 5
+        rounds = 3 - around.is_text if masked is text and (period >= _LONG or has_line) else 5
         start = end - max(32 if has_line else 48, rounds * period)
         if (
             start < 0
