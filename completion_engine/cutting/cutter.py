@@ -20,10 +20,6 @@ from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.cutting.units import WORD_END, UnitEnd, unit_ends
 from completion_engine.text_window import CursorContext
 
-_CLAUSE = re.compile(
-    r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
-    re.IGNORECASE,
-)
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -142,10 +138,9 @@ class Cutter:
         following = around.after_all.partition("\n")[2].partition("\n")[0].strip()
         if around.rest.strip() or not following or not around.lines_above:
             return text
-        if "statements" in around.marks.traits and _CLAUSE.match(following):
-            return text.removesuffix(";")
-        if around.is_blank_line and around.lines_above[-1].endswith("\\") and following[0] not in ")]}":
-            while text and not text.endswith("\\"):
+        mark = next((mark for mark in ("\\", " _") if around.lines_above[-1].endswith(mark)), None)
+        if around.is_blank_line and mark and following[0] not in ")]}":
+            while text and not text.endswith(mark):
                 text = text.rpartition("\n")[0].rstrip()
         return text
 

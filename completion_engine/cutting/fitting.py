@@ -60,7 +60,8 @@ class Fitting:
             base = self._syntax.num_errors_before if errors else None
             if errors == 0:
                 return fits[-1]
-            if base is None or errors is None or (base and not self._rest.strip()):
+            is_guess = base and not self._rest.strip() and not shorter.endswith(";")
+            if base is None or errors is None or is_guess:
                 return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
@@ -121,6 +122,8 @@ class Fitting:
         """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
         text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
         yield text
+        if text.endswith(";"):
+            yield text[:-1]  # where the statement goes on below
         end = len(text)
         for _ in range(_MAX_LINES):
             end = text.rfind("\n", 0, end)
