@@ -18,7 +18,7 @@ from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, 
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.cutting.units import WORD_END, UnitEnd, unit_ends
-from completion_engine.text_window import CursorContext
+from completion_engine.text_window import CursorContext, indent_width
 
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
@@ -103,6 +103,7 @@ class Cutter:
         if self._repeats_line_above(text):
             return Suggestion("", 0, "repeats-document")
         text, num_replaced = self._fitting.fitted(self._as_it_goes_on(text))
+        text = self._without_head(text, num_replaced)
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -143,6 +144,26 @@ class Cutter:
             while text and not text.endswith(mark):
                 text = text.rpartition("\n")[0].rstrip()
         return text
+
+    def _without_head(self, text: str, num_replaced: int) -> str:
+        """Return the text without a last line that opens a bracket above lines that are not in it.
+
+        In data, without all lines from there on: they would take the keys below.
+        """
+        around, is_data = self.around, "data" in self.around.marks.traits
+        if not (around.is_blank_line or is_data) or not around.lines_below or around.rest.strip():
+            return text
+        while self._fitting.leaves_open(text, num_replaced) and self._opens_bracket(text):
+            last = (around.line_prefix + text).rpartition("\n")[2]
+            is_head = last.endswith(("(", "[", "{")) and indent_width(around.lines_below[0]) <= indent_width(last)
+            if not is_data and not is_head:
+                break
+            text = text.rpartition("\n")[0].rstrip()
+        return text
+
+    def _opens_bracket(self, text: str) -> bool:
+        _, opened = self.around.scan(text)
+        return any(entry.kind == "bracket" and entry.start >= len(self.around.before) for entry in opened)
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
         """Return whether the cursor's line would be complete, although its body is below."""

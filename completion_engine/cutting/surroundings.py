@@ -145,7 +145,7 @@ class CursorSurroundings:
 
     def num_unmatched(self, stack: Stack, source: str) -> int:
         """Return how many marks the lines below leave open, or close without need, after a text."""
-        waiting = [entry for entry in stack if entry.kind in ("bracket", "element")]
+        waiting = [entry for entry in stack if entry.kind in ("bracket", "element", "directive")]
         num = 0
         for need in self.needs:
             at = next((at for at in range(len(waiting) - 1, -1, -1) if closes(need, waiting[at], source)), -1)
@@ -158,7 +158,8 @@ def closes(need: Need, entry: Open, source: str) -> bool:
     """Return whether a mark below closes a bracket or element, whose line is indented alike."""
     is_bracket = entry.kind == "bracket" and CLOSING.get(need.mark) == entry.mark[-1]
     is_element = entry.kind == "element" and need.mark.lower().startswith(f"</{entry.mark}")
-    return (is_bracket or is_element) and need.width in (-1, width_of(source, entry))
+    is_directive = entry.kind == "directive" and need.mark.startswith("#")
+    return is_directive or ((is_bracket or is_element) and need.width in (-1, width_of(source, entry)))
 
 
 def width_of(source: str, entry: Open) -> int:
