@@ -13,7 +13,7 @@ from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop
+from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop, row_start
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
@@ -58,6 +58,8 @@ class Cutter:
                     "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
                 )
             )
+        if (at := row_start(around, text)) >= 0:
+            found.append(Stop("repeats-itself", at))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def _end_of_part(self, text: str) -> Stop | None:

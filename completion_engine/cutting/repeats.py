@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 from completion_engine.cutting.lines import needs_next, opens_block
@@ -23,6 +24,8 @@ _ONCE = re.compile(
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)]) +\S|.*[\"'].*,\Z")
+_MAX_ROWS = 100
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
 _ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
 
@@ -141,12 +144,40 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         if masked is not text:
             document = _DIGIT.sub("0", document) if num_letters >= (1 if has_line else 8) else once * 2
         if once * 2 not in document:
-            return Stop("repeats-itself", _end_of_round(text, start + period))
+            is_noise = not any(map(str.isspace, once))
+            end = max(0, text.rfind("\n", 0, start)) if is_noise else _end_of_round(text, start + period)
+            return Stop("repeats-itself", end)
     return None
 
 
+def _siblings(above: list[str], width: int) -> Iterator[str]:
+    """Yield the items above of a list that is indented by `width`, and what stands in them."""
+    for line in reversed(above):
+        if indent_width(line) < width or (indent_width(line) == width and not _ITEM.match(line)):
+            return
+        yield line
+
+
+def row_start(around: CursorSurroundings, text: str) -> int:
+    """Return where a text writes an item of the list around it a second time; -1 if it does not."""
+    lines, start = text.split("\n"), 0
+    above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
+    for index, line in enumerate(lines[:-1]):
+        row = (around.line_prefix * (not index) + line).rstrip()
+        if _ITEM.match(row) and is_telling(row):
+            if row in _siblings(above, indent_width(row)):
+                return max(0, start - 1)
+        if row:
+            above.append(row)
+        start += len(line) + 1
+    return -1
+
+
 def _end_of_round(text: str, end: int) -> int:
-    """Return the end of the last whole line of the first round, otherwise of its last word."""
+    """Return the end of the last whole line of the first round, otherwise of its last word.
+
+    A round without blanks is noise, so its line goes.
+    """
     line_end = text.rfind("\n", 0, end + 1)
     if text[: max(line_end, 0)].strip():
         return line_end
