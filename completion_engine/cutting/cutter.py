@@ -142,7 +142,7 @@ class Cutter:
         if around.rest.strip() or not following or not around.lines_above:
             return text
         mark = next((mark for mark in ("\\", " _") if around.lines_above[-1].endswith(mark)), None)
-        if around.is_blank_line and mark and following[0] not in ")]}":
+        if around.is_blank_line and mark and indent_width(around.lines_below[0]) >= around.indent:
             while text and not text.endswith(mark):
                 text = text.rpartition("\n")[0].rstrip()
         return text

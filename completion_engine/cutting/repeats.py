@@ -103,7 +103,7 @@ def _copied_head(around: CursorSurroundings, text: str) -> int:
     is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
     first = stripped.partition("\n")[0]
     head = (
-        stripped[: max(_HEAD_CHARS, min(len(first), 60))] if is_line else first.strip(_CLOSING)[:_HEAD_CHARS]
+        stripped[: max(_HEAD_CHARS, min(len(first), 90))] if is_line else first.strip(_CLOSING)[:_HEAD_CHARS]
     )
     if len(head) < (_HEAD_CHARS if is_line else _MIN_REST) or len(set(_WORD_CHAR.findall(head))) < 4:
         return -1

@@ -75,7 +75,7 @@ class CursorSurroundings:
             if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
                 return True
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
-        opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
+        opens, closes = text.find(entry.mark.rstrip("!")), text.find(end_mark(self.language, entry.mark))
         return closes >= 0 and (opens < 0 or closes < opens)
 
     @property
