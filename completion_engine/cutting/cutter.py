@@ -157,7 +157,9 @@ class Cutter:
             return text
         while self._fitting.leaves_open(text, num_replaced) and self._opens_bracket(text):
             last = (around.line_prefix + text).rpartition("\n")[2]
-            is_head = last.endswith(("(", "[", "{")) and indent_width(around.lines_below[0]) <= indent_width(last)
+            is_head = last.endswith(("(", "[", "{")) and indent_width(around.lines_below[0]) <= indent_width(
+                last
+            )
             if not is_data and not is_head:
                 break
             text = text.rpartition("\n")[0].rstrip()

@@ -24,7 +24,7 @@ _ONCE = re.compile(
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)]) +\S|.*[\"'].*,\Z")
+_LIST_MARK = re.compile(r"\s*(?:[-*+]|\d+[.)]) +\S")
 _MAX_ROWS = 100
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
 _ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
@@ -150,10 +150,15 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
     return None
 
 
+def _is_item(row: str) -> bool:
+    """Return whether a line is an item of a list, or one of its rows that holds a string."""
+    return bool(_LIST_MARK.match(row)) or (row.endswith(",") and ('"' in row or "'" in row))
+
+
 def _siblings(above: list[str], width: int) -> Iterator[str]:
     """Yield the items above of a list that is indented by `width`, and what stands in them."""
     for line in reversed(above):
-        if indent_width(line) < width or (indent_width(line) == width and not _ITEM.match(line)):
+        if indent_width(line) < width or (indent_width(line) == width and not _is_item(line)):
             return
         yield line
 
@@ -164,9 +169,8 @@ def row_start(around: CursorSurroundings, text: str) -> int:
     above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
     for index, line in enumerate(lines[:-1]):
         row = (around.line_prefix * (not index) + line).rstrip()
-        if _ITEM.match(row) and is_telling(row):
-            if row in _siblings(above, indent_width(row)):
-                return max(0, start - 1)
+        if _is_item(row) and is_telling(row) and row in _siblings(above, indent_width(row)):
+            return max(0, start - 1)
         if row:
             above.append(row)
         start += len(line) + 1
