@@ -10,8 +10,8 @@ from completion_engine.cutting.language_names import canonical_language
 # languages | comment marks; `a..b` is a comment from `a` to `b` | quotes; `~` after one that may span lines,
 # `c` for characters in single quotes | what opens code in a string | traits
 _TABLE = r'''
-c cuda-cpp glsl hlsl wgsl objective-c objective-cpp v shaderlab openscad yacc odin | // /*..*/ | " c | | directives
-cpp d haxe thrift vala solidity jsp | // /*..*/ | " c | | directives
+c cpp cuda-cpp glsl hlsl objective-c objective-cpp shaderlab yacc | // /*..*/ | " c | | directives
+wgsl v openscad odin d haxe thrift vala solidity jsp | // /*..*/ | " c | |
 java gleam | // /*..*/ | """~ " c | |
 proto prisma dot gomod kdl ron | // /*..*/ | " ' | |
 csharp | // /*..*/ | """~ " c | { | prelude-brackets directives

@@ -144,9 +144,7 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         if masked is not text:
             document = _DIGIT.sub("0", document) if num_letters >= (1 if has_line else 8) else once * 2
         if once * 2 not in document:
-            is_noise = not any(map(str.isspace, once))
-            end = max(0, text.rfind("\n", 0, start)) if is_noise else _end_of_round(text, start + period)
-            return Stop("repeats-itself", end)
+            return Stop("repeats-itself", _end_of_round(text, start, start + period))
     return None
 
 
@@ -177,11 +175,13 @@ def row_start(around: CursorSurroundings, text: str) -> int:
     return -1
 
 
-def _end_of_round(text: str, end: int) -> int:
+def _end_of_round(text: str, start: int, end: int) -> int:
     """Return the end of the last whole line of the first round, otherwise of its last word.
 
     A round without blanks is noise, so its line goes.
     """
+    if not any(map(str.isspace, text[start:end])):
+        return max(0, text.rfind("\n", 0, start))
     line_end = text.rfind("\n", 0, end + 1)
     if text[: max(line_end, 0)].strip():
         return line_end
