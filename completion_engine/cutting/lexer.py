@@ -31,7 +31,7 @@ _LINE_START = frozenset({'"', "*", "rem", "::"})
 
 
 class Open(NamedTuple):
-    """A mark that is still open: a bracket, `<` and a tag's name, an element's name, `#if`, a quote or a comment."""
+    """A mark that is still open: a bracket, `<` and a tag's name, an element's, `#if`, a quote, a comment."""
 
     mark: str
     start: int
