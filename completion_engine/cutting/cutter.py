@@ -12,7 +12,7 @@ from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, is_telling, loop_stop, row_start
+from completion_engine.cutting.repeats import chat_start, copy_start, loop_stop, row_start
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
@@ -101,8 +101,6 @@ class Cutter:
         text, rule = self._tidied(text)
         if not text.strip():
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
-        if self._repeats_line_above(text):
-            return Suggestion("", 0, "repeats-document")
         text, num_replaced = self._fitting.fitted(self._as_it_goes_on(text))
         text = self._without_head(text, num_replaced)
         if not text.strip() or self._leaves_body(text, num_replaced):
@@ -182,10 +180,3 @@ class Cutter:
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
         return is_closed or "colons" in around.marks.traits
-
-    def _repeats_line_above(self, text: str) -> bool:
-        above = self.around.lines_above[-1] if self.around.lines_above else ""
-        first = self.around.line_prefix + text.lstrip("\n").partition("\n")[0]
-        if text.startswith("\n"):
-            above, first = self.around.line_prefix or above, text.lstrip("\n").partition("\n")[0]
-        return is_telling(first) and first.rstrip(_PUNCTUATION) == above.rstrip(_PUNCTUATION)

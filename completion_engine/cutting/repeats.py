@@ -162,12 +162,14 @@ def _siblings(above: list[str], width: int) -> Iterator[str]:
 
 
 def row_start(around: CursorSurroundings, text: str) -> int:
-    """Return where a text writes an item of the list around it a second time; -1 if it does not."""
+    """Return where a text writes the line above or an item of its list again; -1 if it does not."""
     lines, start = text.split("\n"), 0
     above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
     for index, line in enumerate(lines[:-1]):
         row = (around.line_prefix * (not index) + line).rstrip()
-        if _is_item(row) and is_telling(row) and row in _siblings(above, indent_width(row)):
+        is_above = index <= text.startswith("\n") and above[-1:] == [row]
+        is_listed = _is_item(row) and row in _siblings(above, indent_width(row))
+        if (is_above or is_listed) and is_telling(row):
             return max(0, start - 1)
         if row:
             above.append(row)
