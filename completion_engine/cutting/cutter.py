@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +13,14 @@ from completion_engine.cutting.characters import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
 from completion_engine.cutting.reasons import Reason, Stop
-from completion_engine.cutting.repeats import chat_start, copy_start, loop_stop, row_start
+from completion_engine.cutting.repeats import chat_start, copy_start, list_stop, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.cutting.units import WORD_END, UnitEnd, unit_ends
 from completion_engine.text_window import CursorContext, indent_width
 
+_GOES_ON_BELOW = re.compile(r"(?:\\|\s(?:[_+&]|&&|\|\||and|or))\Z")
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -47,7 +49,8 @@ class Cutter:
     def stop(self, text: str) -> Stop | None:
         """Return where to end the text written so far; None to go on."""
         around = self.around
-        found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
+        found = [end_of(around, self._mode, text), self._end_of_part(text)]
+        found += [loop_stop(around, text), list_stop(around, text)]
         ends_part = around.closes is not None and around.closes.search(text) is not None
         if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
@@ -57,8 +60,6 @@ class Cutter:
                     "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
                 )
             )
-        if (at := row_start(around, text)) >= 0:
-            found.append(Stop("repeats-itself", at))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def _end_of_part(self, text: str) -> Stop | None:
@@ -138,9 +139,9 @@ class Cutter:
         following = around.after_all.partition("\n")[2].partition("\n")[0].strip()
         if around.rest.strip() or not following or not around.lines_above:
             return text
-        mark = next((mark for mark in ("\\", " _") if around.lines_above[-1].endswith(mark)), None)
-        if around.is_blank_line and mark and indent_width(around.lines_below[0]) >= around.indent:
-            while text and not text.endswith(mark):
+        mark = _GOES_ON_BELOW.search(around.lines_above[-1].rstrip())
+        if mark and indent_width(around.lines_below[0]) >= around.indent:
+            while not text.endswith(mark[0]) and text and (around.is_blank_line or "\n" in text):
                 text = text.rpartition("\n")[0].rstrip()
         return text
 

@@ -25,7 +25,7 @@ _PROSE_MARKS = re.compile(
 )
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
 _GLUED = re.compile(r"[^\W_][^\W_]")
-_GLUED_CODE = re.compile(r"(?:[^\W_]|,)[^\W_]")
+_GLUED_CODE = re.compile(r"(?:[^\W_]|[,;])[^\W_]")
 _OWN_LINE = re.compile(r"(?:[\w;,}>\"'`]|(?<!:):)[^\s)\]},;:.]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
@@ -65,14 +65,19 @@ class Fitting:
                 return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
-        if best[0] or self._around.cursor.has_rest_of_line:
+        is_broken_data = self._around.language == "json" and self._syntax.num_errors_before == 0
+        if best[0] or self._around.cursor.has_rest_of_line or is_broken_data:
             return best
         return fits[0] if fits else self._least_broken(text)
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
-        """Return whether the last word or item of a text and the rest of the line would become one."""
-        glued = _GLUED if self._around.is_text else _GLUED_CODE
-        return glued.match(text[-1:] + self._rest[num_replaced:][:1]) is not None
+        """Return whether the end of a text and the rest of the line would become one word or comment."""
+        glued, rest = _GLUED if self._around.is_text else _GLUED_CODE, self._rest[num_replaced:]
+        opened = self._around.scan(text)[1][-1:] if rest.strip() else []
+        is_in_comment = any(
+            one.mark in self._around.marks.comments and one not in self._around.stack for one in opened
+        )
+        return is_in_comment or glued.match(text[-1:] + rest[:1]) is not None
 
     def _least_broken(self, text: str) -> tuple[str, int]:
         """Return the beginning that leaves the least open, where all leave something open."""

@@ -17,7 +17,7 @@ _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS, _MIN_REST = 20, 12
 _CLOSING = " \t)]}>*_~`$|'\".,;:"
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(r"\d|\b[A-Za-z]\b")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
 _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
@@ -26,6 +26,7 @@ _ONCE = re.compile(
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d+[.)]) +\S")
 _MAX_ROWS = 100
+_MAX_ITEMS = 6  # that follow fewer items
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
 _ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
 
@@ -86,6 +87,9 @@ def copy_start(around: CursorSurroundings, text: str) -> int:
                 first -= 1
             return max(0, starts[first] - 1)
         starts.append(starts[-1] + len(line) + 1)
+    clause = below[0].strip().rstrip(";") if below and "statements" in around.marks.traits else ""
+    if is_telling(clause) and not around.rest.strip() and f" {clause}" in text:
+        return text.index(f" {clause}")
     return _copied_head(around, text)
 
 
@@ -161,20 +165,22 @@ def _siblings(above: list[str], width: int) -> Iterator[str]:
         yield line
 
 
-def row_start(around: CursorSurroundings, text: str) -> int:
-    """Return where a text writes the line above or an item of its list again; -1 if it does not."""
-    lines, start = text.split("\n"), 0
+def list_stop(around: CursorSurroundings, text: str) -> Stop | None:
+    """Return the end of a text that writes the line above or an item again, or too many items."""
+    lines, start, num_items = text.split("\n"), 0, 0
     above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
     for index, line in enumerate(lines[:-1]):
         row = (around.line_prefix * (not index) + line).rstrip()
         is_above = index <= text.startswith("\n") and above[-1:] == [row]
-        is_listed = _is_item(row) and row in _siblings(above, indent_width(row))
-        if (is_above or is_listed) and is_telling(row):
-            return max(0, start - 1)
-        if row:
-            above.append(row)
+        siblings = list(_siblings(above, indent_width(row))) if _is_item(row) else []
+        if (is_above or row in siblings) and is_telling(row):
+            return Stop("repeats-document" if is_above else "repeats-itself", max(0, start - 1))
+        num_items += _is_item(row)
+        if num_items == _MAX_ITEMS and 0 < len(siblings) + 1 - num_items < num_items:
+            return Stop("end-of-block", start + len(line))
+        above += [row] * bool(row)
         start += len(line) + 1
-    return -1
+    return None
 
 
 def _end_of_round(text: str, start: int, end: int) -> int:
