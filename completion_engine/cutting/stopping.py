@@ -171,7 +171,7 @@ def _end_of_block(around: CursorSurroundings, rows: list[_Row], base: int) -> St
             if is_closing or row.line.depth < base:
                 return Stop("end-of-block", last_end)
             below = indent_width(around.lines_below[0]) - row.width if around.lines_below else 0
-            if opens_block(row.code) and 0 < below <= indent_unit(around):
+            if (opens_block(row.code) or row.line.depth > row.depth) and 0 < below <= indent_unit(around):
                 return Stop("end-of-statement", last_end)
     return None
 
