@@ -74,14 +74,8 @@ class Cutter:
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
-        if end := whole_end(self.around, text):
-            return end
         ends = [found.end() for found in WORD_END.finditer(text)]
-        end = ends[-1] if ends else 0
-        last = lines_of(self.around, text)[-1]
-        has_code = (text[last.start : last.code_end] + self.around.line_prefix * (not last.start)).strip()
-        is_comment = last.start <= last.code_end < end and has_code and not self.around.is_text
-        return len(text[: last.code_end].rstrip()) if is_comment else end
+        return whole_end(self.around, text) or (ends[-1] if ends else 0)
 
     def units(self, text: str) -> Iterator[UnitEnd]:
         """Yield the positions at which a text that is shown while the user types may end."""
@@ -153,19 +147,17 @@ class Cutter:
         around, is_data = self.around, "data" in self.around.marks.traits
         if not (around.is_blank_line or is_data) or not around.lines_below or around.rest.strip():
             return text
-        while self._fitting.leaves_open(text, num_replaced) and self._opens_bracket(text):
+        while self._fitting.leaves_open(text, num_replaced):
+            opened = around.scan(text)[1]
+            is_open = any(one.kind == "bracket" and one.start >= len(around.before) for one in opened)
             last = (around.line_prefix + text).rpartition("\n")[2]
             is_head = last.endswith(("(", "[", "{")) and indent_width(around.lines_below[0]) <= indent_width(
                 last
             )
-            if not is_data and not is_head:
+            if not is_open or not (is_data or is_head):
                 break
             text = text.rpartition("\n")[0].rstrip()
         return text
-
-    def _opens_bracket(self, text: str) -> bool:
-        _, opened = self.around.scan(text)
-        return any(entry.kind == "bracket" and entry.start >= len(self.around.before) for entry in opened)
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
         """Return whether the cursor's line would be complete, although its body is below."""

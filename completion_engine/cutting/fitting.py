@@ -15,7 +15,6 @@ _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
 _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
 _RUN = re.compile(r"\*+|_+|~+|`+|\$+")
-_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
@@ -42,7 +41,7 @@ class Fitting:
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         if self._around.cursor.has_rest_of_line:
-            text = _LINE_END.sub("", text[: self._slot_end(text)])
+            text = text[: self._slot_end(text)]
         is_code = not (self._around.is_text or self._around.marks.is_markup)
         is_own_line = (_OWN_LINE if is_code else _GLUED).match((" " + text)[-2:] + self._rest[:1], 1)
         if self._around.is_blank_line and is_own_line and not any(self._overlaps(text)):
@@ -74,10 +73,8 @@ class Fitting:
         """Return whether the end of a text and the rest of the line would become one word or comment."""
         glued, rest = _GLUED if self._around.is_text else _GLUED_CODE, self._rest[num_replaced:]
         opened = self._around.scan(text)[1][-1:] if rest.strip() else []
-        is_in_comment = any(
-            one.mark in self._around.marks.comments and one not in self._around.stack for one in opened
-        )
-        return is_in_comment or glued.match(text[-1:] + rest[:1]) is not None
+        is_comment = opened != self._around.stack[-1:] and opened and opened[0].kind == "comment"
+        return bool(is_comment) or glued.match(text[-1:] + rest[:1]) is not None
 
     def _least_broken(self, text: str) -> tuple[str, int]:
         """Return the beginning that leaves the least open, where all leave something open."""
@@ -128,7 +125,7 @@ class Fitting:
         text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
         yield text
         if text.endswith(";"):
-            yield text[:-1]  # where the statement goes on below
+            yield text[:-1]  # the statement may go on below
         end = len(text)
         for _ in range(_MAX_LINES):
             end = text.rfind("\n", 0, end)
@@ -180,16 +177,12 @@ class Fitting:
         start, stack, cost = len(around.before), list(around.stack), 0
         if around.marks.is_markup:
             cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
-        source, string_end = around.before + joined + "\n", start + len(joined)
+        source = around.before + joined + "\n"
         for event in scan(around.language, source, stack, start):
-            if around.inside and event.kind == "close" and event.entry is around.inside:
-                string_end = event.start
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
                 cost += _UNMATCHED
-        if around.inside:
-            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         cost += _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
         return cost + around.num_unmatched(stack, source)
 

@@ -6,25 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Reason = Literal[
-    "single-line",
-    "end-of-statement",
-    "end-of-block",
-    "end-of-paragraph",
-    "does-not-fit",
-    "repeats-document",
-    "repeats-itself",
-    "chat",
-    "undecodable-text",
-    "no-change",
-    "too-short",
-    "blank",
-    "out-of-time",
-    "nothing-to-add",
-    "unsure",
-    "unknown-name",
-    "in-comment",
-    "in-string",
-]
+    "single-line", "end-of-statement", "end-of-block", "end-of-paragraph", "does-not-fit", "repeats-document",
+    "repeats-itself", "chat", "undecodable-text", "no-change", "too-short", "blank", "out-of-time",
+    "nothing-to-add", "unsure", "unknown-name", "in-comment", "in-string",
+]  # fmt: skip
 
 CUT_REASONS: dict[str, str] = {
     "single-line": "The suggestion has one line: text follows the cursor, or multi-line suggestions are off.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from completion_engine.cutting.lines import needs_next, opens_block
 from completion_engine.cutting.reasons import Stop
@@ -59,14 +58,7 @@ def _repeats_next(around: CursorSurroundings, line: str) -> bool:
     is_placed = indent_width(line) == indent_width(following)
     if is_telling(line):
         return is_placed or len(stripped) >= _LONG
-    return is_placed and (_ONCE.match(stripped) is not None or not _is_data(around, stripped))
-
-
-def _is_data(around: CursorSurroundings, line: str) -> bool:
-    """Return whether a line may stand twice: a value, or a line in a document that repeats its lines."""
-    sides = ([one.rstrip() for one in lines] for lines in (around.lines_above, around.lines_below))
-    has_repeats = any(first == second for lines in sides for first, second in pairwise(lines))
-    return has_repeats or _DATA.fullmatch(line) is not None
+    return is_placed and (_ONCE.match(stripped) is not None or not _DATA.fullmatch(stripped))
 
 
 def copy_start(around: CursorSurroundings, text: str) -> int:
