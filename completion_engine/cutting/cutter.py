@@ -55,11 +55,8 @@ class Cutter:
         if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
-            found.append(
-                Stop(
-                    "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
-                )
-            )
+            is_apart = text[:at].strip(_PUNCTUATION if around.is_text else None)
+            found.append(Stop("repeats-document", at if is_apart else 0))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def _end_of_part(self, text: str) -> Stop | None:

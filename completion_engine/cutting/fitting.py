@@ -177,12 +177,16 @@ class Fitting:
         start, stack, cost = len(around.before), list(around.stack), 0
         if around.marks.is_markup:
             cost = _loose(around.line_prefix + joined.partition("\n")[0], _TEXT_MARKS)
-        source = around.before + joined + "\n"
+        source, string_end = around.before + joined + "\n", start + len(joined)
         for event in scan(around.language, source, stack, start):
+            if around.inside and event.kind == "close" and event.entry is around.inside:
+                string_end = event.start
             if event.kind == "newline" and event.entry and not around.lasts(event.entry):
                 cost += event.entry.kind == "string"
             if event.kind == "unmatched":
                 cost += _UNMATCHED
+        if around.inside:
+            cost += _loose(source[max(around.inside.start, around.line_start) : string_end], _TEXT_MARKS)
         cost += _TEXT_CHANGED * (around.lasting != [entry for entry in stack if around.lasts(entry)])
         return cost + around.num_unmatched(stack, source)
 

@@ -53,10 +53,6 @@ class CursorSurroundings:
 
     def _open_at_cursor(self) -> Stack:
         stack = list(_open_after(self.language, self.before[: self.line_start]))
-        above = [entry for entry in stack if entry.kind in ("string", "comment")]
-        # A mark above that nothing below closes opens nothing: the lexer misread it.
-        if above and above[-1] is stack[-1] and above[-1].mark in self.marks.quotes:
-            del stack[len(stack) - (not self.is_closed_below(above[-1])) :]
         for _ in scan(self.language, self.before, stack, self.line_start):
             pass
         return stack
