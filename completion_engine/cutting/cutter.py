@@ -163,9 +163,8 @@ class Cutter:
             return False
         lines = lines_of(around, text)
         code = code_of(around, text, lines, 0)
-        is_open = (
-            lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
-        )
+        num_above = sum(entry.start < around.line_start for entry in around.stack)
+        is_open = lines[0].depth > num_above or lines[0].inside
         if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)

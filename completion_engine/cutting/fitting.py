@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from completion_engine.cutting.lexer import CLOSING, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
@@ -14,7 +15,6 @@ _MAX_LINES = 12
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
 _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
-_RUN = re.compile(r"\*+|_+|~+|`+|\$+")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
@@ -46,13 +46,14 @@ class Fitting:
         is_own_line = (_OWN_LINE if is_code else _GLUED).match((" " + text)[-2:] + self._rest[:1], 1)
         if self._around.is_blank_line and is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
-        fits = list[tuple[str, int]]()  # those that are balanced
+        fits, loose = list[tuple[str, int]](), list[tuple[int, str, int]]()
         best, fewest = ("", 0), 0
         for shorter in self._beginnings(text):
             num_replaced = min(
                 self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
             )
-            if self._is_glued(shorter, num_replaced) or self._balance(shorter, num_replaced) > self._plain:
+            loose.append((self._balance(shorter, num_replaced), shorter, num_replaced))
+            if self._is_glued(shorter, num_replaced) or loose[-1][0] > self._plain:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
@@ -67,7 +68,8 @@ class Fitting:
         is_broken_data = self._around.language == "json" and self._syntax.num_errors_before == 0
         if best[0] or self._around.cursor.has_rest_of_line or is_broken_data:
             return best
-        return fits[0] if fits else self._least_broken(text)
+        _, least, num_replaced = min(loose, key=lambda one: one[0])  # where all leave something open
+        return fits[0] if fits else (least, num_replaced)
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
         """Return whether the end of a text and the rest of the line would become one word or comment."""
@@ -75,14 +77,6 @@ class Fitting:
         opened = self._around.scan(text)[1][-1:] if rest.strip() else []
         is_comment = opened != self._around.stack[-1:] and opened and opened[0].kind == "comment"
         return bool(is_comment) or glued.match(text[-1:] + rest[:1]) is not None
-
-    def _least_broken(self, text: str) -> tuple[str, int]:
-        """Return the beginning that leaves the least open, where all leave something open."""
-        ends = [
-            (shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size)))
-            for shorter in self._beginnings(text)
-        ]
-        return min(ends, key=lambda one: self._balance(*one))
 
     def leaves_open(self, text: str, num_replaced: int) -> bool:
         """Return whether a text leaves more open, or closes more, than the document does without it."""
@@ -104,11 +98,9 @@ class Fitting:
         elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
-            run = _RUN.match(rest.lstrip())
-            opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
-            is_open = run is not None and any(mark in run[0] for mark in opened)
-            mark = re.escape(run[0]) if run and is_open else "(?!)"
-            closing = re.search(rf"(?<=[^\s\\]){mark}(?!\w)", text)
+            run = "".join(takewhile(head.__eq__, rest.lstrip()))
+            is_open = any(mark in run for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(run)}(?!\w)", text) if is_open else None
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 

@@ -22,7 +22,7 @@ from completion_engine.cutting.lines import (
     needs_next,
     opens_block,
 )
-from completion_engine.cutting.reasons import Stop
+from completion_engine.cutting.reasons import Reason, Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
@@ -48,11 +48,8 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
     """Return where the line, statement, block or paragraph at the cursor ends; None if it may go on."""
     if mode == "line":
         end = text.find("\n")
-        return (
-            None
-            if end < 0
-            else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
-        )
+        rule: Reason = "single-line" if around.cursor.is_single_line else "end-of-statement"
+        return Stop(rule, end) if end >= 0 else None
     if mode == "text":
         found = _PARAGRAPH_END.search(text)
         return Stop("end-of-paragraph", found.start(1)) if found else None
