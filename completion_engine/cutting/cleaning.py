@@ -22,7 +22,8 @@ def without_double_blank(around: CursorSurroundings, text: str) -> str:
     before = around.line_prefix
     is_joint = not around.is_blank_line and before[-1:] in (" ", "\t") and not before[-2:].isspace()
     is_string = around.inside is not None and around.inside.kind == "string"
-    return text.lstrip(" \t") if is_joint and not is_string else text
+    is_aligned = text.lstrip().startswith(around.marks.comments)  # a comment after code
+    return text.lstrip(" \t") if is_joint and not is_string and not is_aligned else text
 
 
 def without_extra_indent(around: CursorSurroundings, text: str) -> str:

@@ -12,17 +12,14 @@ from completion_engine.cutting import cleaning
 from completion_engine.cutting.cleaning import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
 from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
-from completion_engine.cutting.repeats import Reason, Stop, chat_start, copy_start, is_telling, loop_stop
+from completion_engine.cutting.repeats import Reason, Stop, chat_start, copy_start, list_stop, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.cutting.tree import SyntaxWindow
 from completion_engine.cutting.units import WORD_END, UnitEnd, unit_ends
-from completion_engine.text_window import CursorContext
+from completion_engine.text_window import CursorContext, indent_width
 
-_CLAUSE = re.compile(
-    r"(?:from|where|group|having|order|limit|offset|returning|set|values|on|join|left|inner|union|and|or)\b",
-    re.IGNORECASE,
-)
+_GOES_ON_BELOW = re.compile(r"(?:\\|\s(?:[_+&]|&&|\|\||and|or))\Z")
 _MAX_ROUNDS = 4
 _PUNCTUATION = " \t.,;:!?`'\""
 
@@ -51,16 +48,14 @@ class Cutter:
     def stop(self, text: str) -> Stop | None:
         """Return where to end the text written so far; None to go on."""
         around = self.around
-        found = [end_of(around, self._mode, text), loop_stop(around, text), self._end_of_part(text)]
+        found = [end_of(around, self._mode, text), self._end_of_part(text)]
+        found += [loop_stop(around, text), list_stop(around, text)]
         ends_part = around.closes is not None and around.closes.search(text) is not None
         if not ends_part and (at := chat_start(around, text)) >= 0:
             found.append(Stop("chat", len(text[:at].rstrip())))
         if (at := copy_start(around, text)) >= 0:
-            found.append(
-                Stop(
-                    "repeats-document", at if text[:at].strip(_PUNCTUATION if around.is_text else None) else 0
-                )
-            )
+            is_apart = text[:at].strip(_PUNCTUATION if around.is_text else None)
+            found.append(Stop("repeats-document", at if is_apart else 0))
         return min((stop for stop in found if stop), key=lambda stop: stop.num_chars, default=None)
 
     def _end_of_part(self, text: str) -> Stop | None:
@@ -75,14 +70,8 @@ class Cutter:
 
     def boundary(self, text: str) -> int:
         """Return how many characters of an unfinished text to keep: whole statements, else whole words."""
-        if end := whole_end(self.around, text):
-            return end
         ends = [found.end() for found in WORD_END.finditer(text)]
-        end = ends[-1] if ends else 0
-        last = lines_of(self.around, text)[-1]
-        has_code = (text[last.start : last.code_end] + self.around.line_prefix * (not last.start)).strip()
-        is_comment = last.start <= last.code_end < end and has_code and not self.around.is_text
-        return len(text[: last.code_end].rstrip()) if is_comment else end
+        return whole_end(self.around, text) or (ends[-1] if ends else 0)
 
     def units(self, text: str) -> Iterator[UnitEnd]:
         """Yield the positions at which a text that is shown while the user types may end."""
@@ -103,9 +92,8 @@ class Cutter:
         text, rule = self._tidied(text)
         if not text.strip():
             return Suggestion("", 0, "undecodable-text" if is_cut and rule == "blank" else rule)
-        if self._repeats_line_above(text):
-            return Suggestion("", 0, "repeats-document")
         text, num_replaced = self._fitting.fitted(self._as_it_goes_on(text))
+        text = self._without_head(text, num_replaced)
         if not text.strip() or self._leaves_body(text, num_replaced):
             return Suggestion("", 0, "does-not-fit")
         if num_replaced:
@@ -141,11 +129,30 @@ class Cutter:
         following = around.after_all.partition("\n")[2].partition("\n")[0].strip()
         if around.rest.strip() or not following or not around.lines_above:
             return text
-        if "statements" in around.marks.traits and _CLAUSE.match(following):
-            return text.removesuffix(";")
-        if around.is_blank_line and around.lines_above[-1].endswith("\\") and following[0] not in ")]}":
-            while text and not text.endswith("\\"):
+        mark = _GOES_ON_BELOW.search(around.lines_above[-1].rstrip())
+        if mark and indent_width(around.lines_below[0]) >= around.indent:
+            while not text.endswith(mark[0]) and text and (around.is_blank_line or "\n" in text):
                 text = text.rpartition("\n")[0].rstrip()
+        return text
+
+    def _without_head(self, text: str, num_replaced: int) -> str:
+        """Return the text without a last line that opens a bracket above lines that are not in it.
+
+        In data, without all lines from there on: they would take the keys below.
+        """
+        around, is_data = self.around, "data" in self.around.marks.traits
+        if not (around.is_blank_line or is_data) or not around.lines_below or around.rest.strip():
+            return text
+        while self._fitting.leaves_open(text, num_replaced):
+            opened = around.scan(text)[1]
+            is_open = any(one.kind == "bracket" and one.start >= len(around.before) for one in opened)
+            last = (around.line_prefix + text).rpartition("\n")[2]
+            is_head = last.endswith(("(", "[", "{")) and indent_width(around.lines_below[0]) <= indent_width(
+                last
+            )
+            if not is_open or not (is_data or is_head):
+                break
+            text = text.rpartition("\n")[0].rstrip()
         return text
 
     def _leaves_body(self, text: str, num_replaced: int) -> bool:
@@ -155,17 +162,9 @@ class Cutter:
             return False
         lines = lines_of(around, text)
         code = code_of(around, text, lines, 0)
-        is_open = (
-            lines[0].depth > sum(entry.start < around.line_start for entry in around.stack) or lines[0].inside
-        )
+        num_above = sum(entry.start < around.line_start for entry in around.stack)
+        is_open = lines[0].depth > num_above or lines[0].inside
         if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
         return is_closed or "colons" in around.marks.traits
-
-    def _repeats_line_above(self, text: str) -> bool:
-        above = self.around.lines_above[-1] if self.around.lines_above else ""
-        first = self.around.line_prefix + text.lstrip("\n").partition("\n")[0]
-        if text.startswith("\n"):
-            above, first = self.around.line_prefix or above, text.lstrip("\n").partition("\n")[0]
-        return is_telling(first) and first.rstrip(_PUNCTUATION) == above.rstrip(_PUNCTUATION)

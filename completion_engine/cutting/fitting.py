@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from completion_engine.cutting.lexer import CLOSING, scan
 from completion_engine.cutting.surroundings import CursorSurroundings
@@ -14,8 +15,6 @@ _MAX_LINES = 12
 _TOKENS = re.compile(r"[\w$]+|[^\w\s]|\n")
 _CLOSING_HEAD = re.compile(r"\s*(?:</[\w:.-]*>|[)\]}>\"'`|]|[-~%?*/]+[}>/])")
 _ONLY_CLOSES = re.compile(r"(?:\s*(?:</[\w:.-]*>|[)\]};,:]|[-%?*]+[}>/]))*\s*")
-_RUN = re.compile(r"\*+|_+|~+|`+|\$+")
-_LINE_END = re.compile(r"[ \t]+\\{1,2}\Z")
 _SEPARATOR = re.compile(r"[ ]*[;,:]")
 _CELLS = ("|", "&", "\\\\")
 _PIPE, _TEX_CELL = re.compile(r"(?<!\\)\|"), re.compile(r"(?<!\\)&|\\\\")
@@ -24,6 +23,9 @@ _PROSE_MARKS = re.compile(
     r"\\[^\n]|[()\[\]{}\"]|`+|\*{1,3}(?!\s)|(?<=\S)\*{1,3}|\$|(?<!\w)_(?!\s)|(?<=\w)_(?=[\s.,;:!?]|\Z)"
 )
 _TEXT_MARKS = re.compile(r"\\[^\n]|[()\[\]{}]")
+_GLUED = re.compile(r"[^\W_][^\W_]")
+_GLUED_CODE = re.compile(r"(?:[^\W_]|[,;])[^\W_]")
+_OWN_LINE = re.compile(r"(?:[\w;,}>\"'`]|(?<!:):)[^\s)\]},;:.]")
 _UNMATCHED = 4  # the cost of a mark that closes nothing
 _TEXT_CHANGED = 3  # the cost of a string or comment that ends elsewhere
 
@@ -39,39 +41,42 @@ class Fitting:
     def fitted(self, text: str) -> tuple[str, int]:
         """Return the longest beginning of a text that breaks nothing, and the characters it replaces."""
         if self._around.cursor.has_rest_of_line:
-            text = _LINE_END.sub("", text[: self._slot_end(text)])
-        is_own_line = self._around.is_blank_line and self._rest[:1].isalnum() and text[-1:].isalnum()
-        if is_own_line and not any(self._overlaps(text)):
+            text = text[: self._slot_end(text)]
+        is_code = not (self._around.is_text or self._around.marks.is_markup)
+        is_own_line = (_OWN_LINE if is_code else _GLUED).match((" " + text)[-2:] + self._rest[:1], 1)
+        if self._around.is_blank_line and is_own_line and not any(self._overlaps(text)):
             return "", 0  # it would need a line end
-        fits = list[tuple[str, int]]()  # those that are balanced
+        fits, loose = list[tuple[str, int]](), list[tuple[int, str, int]]()
         best, fewest = ("", 0), 0
         for shorter in self._beginnings(text):
             num_replaced = min(
                 self._overlaps(shorter), key=lambda size: (self._balance(shorter, size), -size)
             )
-            is_glued = shorter[-1:].isalnum() and self._rest[num_replaced:][:1].isalnum()
-            if is_glued or self._balance(shorter, num_replaced) > self._plain:
+            loose.append((self._balance(shorter, num_replaced), shorter, num_replaced))
+            if self._is_glued(shorter, num_replaced) or loose[-1][0] > self._plain:
                 continue
             fits.append((shorter, num_replaced))
             errors = self._syntax.num_errors(shorter, num_replaced)
             base = self._syntax.num_errors_before if errors else None
             if errors == 0:
                 return fits[-1]
-            if base is None or errors is None or (base and not self._rest.strip()):
+            is_guess = base and not self._rest.strip() and not shorter.endswith(";")
+            if base is None or errors is None or is_guess:
                 return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
                 best, fewest = fits[-1], errors
-        if best[0] or self._around.cursor.has_rest_of_line:
+        is_broken_data = self._around.language == "json" and self._syntax.num_errors_before == 0
+        if best[0] or self._around.cursor.has_rest_of_line or is_broken_data:
             return best
-        return fits[0] if fits else self._least_broken(text)
+        _, least, num_replaced = min(loose, key=lambda one: one[0])  # where all leave something open
+        return fits[0] if fits else (least, num_replaced)
 
-    def _least_broken(self, text: str) -> tuple[str, int]:
-        """Return the beginning that leaves the least open, where all leave something open."""
-        ends = [
-            (shorter, min(self._overlaps(shorter), key=lambda size: self._balance(shorter, size)))
-            for shorter in self._beginnings(text)
-        ]
-        return min(ends, key=lambda one: self._balance(*one))
+    def _is_glued(self, text: str, num_replaced: int) -> bool:
+        """Return whether the end of a text and the rest of the line would become one word or comment."""
+        glued, rest = _GLUED if self._around.is_text else _GLUED_CODE, self._rest[num_replaced:]
+        opened = self._around.scan(text)[1][-1:] if rest.strip() else []
+        is_comment = opened != self._around.stack[-1:] and opened and opened[0].kind == "comment"
+        return bool(is_comment) or glued.match(text[-1:] + rest[:1]) is not None
 
     def leaves_open(self, text: str, num_replaced: int) -> bool:
         """Return whether a text leaves more open, or closes more, than the document does without it."""
@@ -93,11 +98,9 @@ class Fitting:
         elif head and head in "\"'|":
             ends.append(text.find(head) if around.line_prefix.count(head) % 2 else -1)
         elif head in _SYMMETRIC and around.marks.is_prose:
-            run = _RUN.match(rest.lstrip())
-            opened = _partners(around.line_prefix, _PROSE_MARKS)[1] if run else []
-            is_open = run is not None and any(mark in run[0] for mark in opened)
-            mark = re.escape(run[0]) if run and is_open else "(?!)"
-            closing = re.search(rf"(?<=[^\s\\]){mark}(?!\w)", text)
+            run = "".join(takewhile(head.__eq__, rest.lstrip()))
+            is_open = any(mark in run for mark in _partners(around.line_prefix, _PROSE_MARKS)[1])
+            closing = re.search(rf"(?<=[^\s\\]){re.escape(run)}(?!\w)", text) if is_open else None
             ends.append(closing.start() if closing else -1)
         return min(end for end in ends if end >= 0)
 
@@ -113,6 +116,8 @@ class Fitting:
         """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
         text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
         yield text
+        if text.endswith(";"):
+            yield text[:-1]  # the statement may go on below
         end = len(text)
         for _ in range(_MAX_LINES):
             end = text.rfind("\n", 0, end)

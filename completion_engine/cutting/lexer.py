@@ -25,16 +25,17 @@ _TEMPLATES = (("<!--", "-->"), ("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("<?", 
 _TAG_END = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?P<empty>/>)|(?P<end>>)|(?P<newline>\n)|\{\{.*?\}\}")
 _TAG_NAME = re.compile(r"[A-Za-z!][\w:.-]*")
 _NEWLINE = re.compile("\n")
+_DIRECTIVES = r"(?<!\S)\#[ \t]*(?:(?P<begins>if\w*|region)|(?P<finishes>endif|endregion))\b"
 _HASH = r"(?<![^\s;,()\]}])#"
 _LINE_START = frozenset({'"', "*", "rem", "::"})
 
 
 class Open(NamedTuple):
-    """A mark that is still open: a bracket, `<` and a tag's name, an element's name, a quote or a comment."""
+    """A mark that is still open: a bracket, `<` and a tag's name, an element's, `#if`, a quote, a comment."""
 
     mark: str
     start: int
-    kind: Literal["bracket", "tag", "element", "string", "comment"]
+    kind: Literal["bracket", "tag", "element", "directive", "string", "comment"]
 
 
 class Event(NamedTuple):
@@ -65,11 +66,13 @@ def _code(language: str) -> re.Pattern[str]:
         parts[-1] += r"|'(?:\\[^\n']{1,10}|\\'|[^\\'\n]{1,2})'"
     else:
         parts[-1] += r"|(?<=\w)'(?=\w)"
+    parts[-1] += r"|\br(?P<raw>#+)\"[^\n]*?\"(?P=raw)"
     parts[-1] += f"|{_REGEX})" if "regex" in marks.traits else ")"
     parts.append(_either("block", [first for first, _ in marks.blocks]))
     parts.append(_either("line", list(marks.comments), at_start=_LINE_START))
     quotes = sorted((quote for quote in marks.quotes if quote != "c"), key=len, reverse=True)
     parts.append(_either("quote", quotes))
+    parts.append(_DIRECTIVES if "directives" in marks.traits else "")
     parts.append(r"(?P<opening>[(\[{])|(?P<closing>[)\]}])")
     return re.compile("|".join(part for part in parts if part), re.IGNORECASE)
 
@@ -157,6 +160,10 @@ def _in_code(found: re.Match[str], stack: Stack) -> Event | None:  # noqa: PLR09
         return _push(stack, Open(found[0], start, "bracket"), end)
     if kind == "closing":
         return close(found[0], start, stack)
+    if kind == "begins":
+        return _push(stack, Open("#", start, "directive"), end)
+    if kind == "finishes":
+        return _finish_directive(start, end, stack)
     if kind == "tag":
         return _push(stack, Open("<" + found["tag"].lower(), start, "tag"), end)
     if kind == "ends":
@@ -183,6 +190,14 @@ def close(mark: str, start: int, stack: Stack) -> Event:
 def _close_element(name: str, start: int, end: int, stack: Stack) -> Event:
     if stack and stack[-1].kind == "element" and stack[-1].mark == name:
         return Event("close", start, end, stack.pop())
+    return Event("unmatched", start, end)
+
+
+def _finish_directive(start: int, end: int, stack: Stack) -> Event:
+    """Take the innermost directive off the stack, whatever its branches left open."""
+    for at in range(len(stack) - 1, -1, -1):
+        if stack[at].kind == "directive":
+            return Event("close", start, end, stack.pop(at))
     return Event("unmatched", start, end)
 
 

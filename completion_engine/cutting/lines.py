@@ -18,7 +18,7 @@ _OPENER = re.compile(
     r"|^\s*(?:if|unless|while|until|for|case|def|class|module|(?:local )?function|sub|begin)\b"
     r"(?!.*(?:\bend|[;})])\s*\Z)"
 )
-_LEADING = re.compile(r"\.\w|\?\.|&&|\|\||\|>|=>|[?:+|&=*<]|,|(?:and|or)\b")
+_LEADING = re.compile(r"\.\w|\?\.|&&|\|\||\|>|=>|[?:+|&=*]|<(?![\w/>!])|,|(?:and|or)\b")
 _PRELUDE = re.compile(r"^\s*(?:@[\w.]+(?:\(.*\))?|#!?\[.*\]|template\s*<.*>)\s*\Z")
 _PRELUDE_BRACKETS = re.compile(r"^\s*\[[A-Za-z].*\]\s*\Z")
 _CLAUSE = re.compile(

@@ -10,13 +10,13 @@ from completion_engine.cutting.language_names import canonical_language
 # languages | comment marks; `a..b` is a comment from `a` to `b` | quotes; `~` after one that may span lines,
 # `c` for characters in single quotes | what opens code in a string | traits
 _TABLE = r'''
-c cuda-cpp glsl hlsl wgsl objective-c objective-cpp v shaderlab openscad yacc odin | // /*..*/ | " c | |
-cpp d haxe thrift vala solidity jsp | // /*..*/ | " c | |
+c cpp cuda-cpp glsl hlsl objective-c objective-cpp shaderlab yacc | // /*..*/ | " c | | directives
+wgsl v openscad odin d haxe thrift vala solidity jsp | // /*..*/ | " c | |
 java gleam | // /*..*/ | """~ " c | |
 proto prisma dot gomod kdl ron | // /*..*/ | " ' | |
-csharp | // /*..*/ | """~ " c | { | prelude-brackets
+csharp | // /*..*/ | """~ " c | { | prelude-brackets directives
 kotlin scala | // /*..*/ | """~ " c | ${ |
-swift | // /*..*/ | """~ " | \( |
+swift | // /*..*/ | """~ " | \( | directives
 groovy dart | // /*..*/ | """~ \'\'\'~ " ' | ${ | regex
 javascript javascriptreact typescript typescriptreact qml astro | // /*..*/ | `~ " ' | ${ | regex
 go templ | // /*..*/ | `~ " c | |

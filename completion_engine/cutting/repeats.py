@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from completion_engine.cutting.lines import needs_next, opens_block
@@ -12,25 +12,10 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
 Reason = Literal[
-    "single-line",
-    "end-of-statement",
-    "end-of-block",
-    "end-of-paragraph",
-    "does-not-fit",
-    "repeats-document",
-    "repeats-itself",
-    "chat",
-    "undecodable-text",
-    "no-change",
-    "too-short",
-    "blank",
-    "out-of-time",
-    "nothing-to-add",
-    "unsure",
-    "unknown-name",
-    "in-comment",
-    "in-string",
-]
+    "single-line", "end-of-statement", "end-of-block", "end-of-paragraph", "does-not-fit", "repeats-document",
+    "repeats-itself", "chat", "undecodable-text", "no-change", "too-short", "blank", "out-of-time",
+    "nothing-to-add", "unsure", "unknown-name", "in-comment", "in-string",
+]  # fmt: skip
 
 _WORD_CHAR = re.compile(r"[^\W_]")
 _MIN_TELLING = 3  # letters and digits of a line that tells its place
@@ -38,13 +23,16 @@ _LONG = 20  # characters of a line that repeats another wherever it stands
 _HEAD_CHARS, _MIN_REST = 20, 12
 _CLOSING = " \t)]}>*_~`$|'\".,;:"
 _RULER = re.compile(r"[-=*#_~.+/\\|<>^\s\u2500-\u257f]*")
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile(r"\d|\b[A-Za-z]\b")
 _SPECIAL = re.compile(r"<\|[\w-]{2,24}\|>")
 _ONCE = re.compile(
     r"(?:[\s)\]}>;,:'\"`]*[)\]}][\s)\]};,:]*|pass|break|continue|return;?|\w*end\w*;?|fi|done|esac|#endif"
     r"|else:?|else \{|\} else \{|finally:?|try:|begin|default:|</[\w:.-]+>)\Z"
 )
 _DATA = re.compile(r".{0,40},|(?=.*\d)[-+\d.,;\s]+|[-+]?[\d.]+|0x[\da-fA-F]+|[\"'][^\"']{0,40}[\"']")
+_LIST_MARK = re.compile(r"\s*(?:[-*+]|\d+[.)]) +\S")
+_MAX_ROWS = 100
+_MAX_ITEMS = 6  # that follow fewer items
 _SIGNS = " \t\n.,;:!?()[]{}<>'\"`"
 _ENDS = " \t,;&+\\_\"'`"  # characters at the end of a line that may be the last of a list, or continue
 
@@ -66,8 +54,9 @@ def is_telling(line: str) -> bool:
 
 
 def same_line(line: str, other: str) -> bool:
-    """Return whether two lines are the same but for blanks and the marks at their ends."""
-    return line.strip() == other.strip() or line.strip().rstrip(_ENDS) == other.strip().rstrip(_ENDS) != ""
+    """Return whether two lines are the same but for blanks, kinds of quotes and the marks at their ends."""
+    line, other = line.strip().replace("'", '"'), other.strip().replace("'", '"')
+    return line == other or line.rstrip(_ENDS) == other.rstrip(_ENDS) != ""
 
 
 def _repeats_next(around: CursorSurroundings, line: str) -> bool:
@@ -84,14 +73,7 @@ def _repeats_next(around: CursorSurroundings, line: str) -> bool:
     is_placed = indent_width(line) == indent_width(following)
     if is_telling(line):
         return is_placed or len(stripped) >= _LONG
-    return is_placed and (_ONCE.match(stripped) is not None or not _is_data(around, stripped))
-
-
-def _is_data(around: CursorSurroundings, line: str) -> bool:
-    """Return whether a line may stand twice: a value, or a line in a document that repeats its lines."""
-    sides = ([one.rstrip() for one in lines] for lines in (around.lines_above, around.lines_below))
-    has_repeats = any(first == second for lines in sides for first, second in pairwise(lines))
-    return has_repeats or _DATA.fullmatch(line) is not None
+    return is_placed and (_ONCE.match(stripped) is not None or not _DATA.fullmatch(stripped))
 
 
 def copy_start(around: CursorSurroundings, text: str) -> int:
@@ -112,6 +94,9 @@ def copy_start(around: CursorSurroundings, text: str) -> int:
                 first -= 1
             return max(0, starts[first] - 1)
         starts.append(starts[-1] + len(line) + 1)
+    clause = below[0].strip().rstrip(";") if below and "statements" in around.marks.traits else ""
+    if is_telling(clause) and not around.rest.strip() and f" {clause}" in text:
+        return text.index(f" {clause}")
     return _copied_head(around, text)
 
 
@@ -129,7 +114,7 @@ def _copied_head(around: CursorSurroundings, text: str) -> int:
     is_line = "\n" in around.after_all[: len(around.after_all) - len(stripped)]
     first = stripped.partition("\n")[0]
     head = (
-        stripped[: max(_HEAD_CHARS, min(len(first), 60))] if is_line else first.strip(_CLOSING)[:_HEAD_CHARS]
+        stripped[: max(_HEAD_CHARS, min(len(first), 90))] if is_line else first.strip(_CLOSING)[:_HEAD_CHARS]
     )
     if len(head) < (_HEAD_CHARS if is_line else _MIN_REST) or len(set(_WORD_CHAR.findall(head))) < 4:
         return -1
@@ -154,7 +139,7 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         tail = masked[end - 12 : end]
         period = end - 12 - masked.rfind(tail, 0, end - 1)
         has_line = "\n" in masked[end - period : end]
-        rounds = 3 if masked is text and (period >= _LONG or has_line) else 5
+        rounds = 3 - around.is_text if masked is text and (period >= _LONG or has_line) else 5
         start = end - max(32 if has_line else 48, rounds * period)
         if (
             start < 0
@@ -170,12 +155,48 @@ def _circle(around: CursorSurroundings, text: str, masked: str) -> Stop | None:
         if masked is not text:
             document = _DIGIT.sub("0", document) if num_letters >= (1 if has_line else 8) else once * 2
         if once * 2 not in document:
-            return Stop("repeats-itself", _end_of_round(text, start + period))
+            return Stop("repeats-itself", _end_of_round(text, start, start + period))
     return None
 
 
-def _end_of_round(text: str, end: int) -> int:
-    """Return the end of the last whole line of the first round, otherwise of its last word."""
+def _is_item(row: str) -> bool:
+    """Return whether a line is an item of a list, or one of its rows that holds a string."""
+    return bool(_LIST_MARK.match(row)) or (row.endswith(",") and ('"' in row or "'" in row))
+
+
+def _siblings(above: list[str], width: int) -> Iterator[str]:
+    """Yield the items above of a list that is indented by `width`, and what stands in them."""
+    for line in reversed(above):
+        if indent_width(line) < width or (indent_width(line) == width and not _is_item(line)):
+            return
+        yield line
+
+
+def list_stop(around: CursorSurroundings, text: str) -> Stop | None:
+    """Return the end of a text that writes the line above or an item again, or too many items."""
+    lines, start, num_items = text.split("\n"), 0, 0
+    above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
+    for index, line in enumerate(lines[:-1]):
+        row = (around.line_prefix * (not index) + line).rstrip()
+        is_above = index <= text.startswith("\n") and above[-1:] == [row]
+        siblings = list(_siblings(above, indent_width(row))) if _is_item(row) else []
+        if (is_above or row in siblings) and is_telling(row):
+            return Stop("repeats-document" if is_above else "repeats-itself", max(0, start - 1))
+        num_items += _is_item(row)
+        if num_items == _MAX_ITEMS and 0 < len(siblings) + 1 - num_items < num_items:
+            return Stop("end-of-block", start + len(line))
+        above += [row] * bool(row)
+        start += len(line) + 1
+    return None
+
+
+def _end_of_round(text: str, start: int, end: int) -> int:
+    """Return the end of the last whole line of the first round, otherwise of its last word.
+
+    A round without blanks is noise, so its line goes.
+    """
+    if not any(map(str.isspace, text[start:end])):
+        return max(0, text.rfind("\n", 0, start))
     line_end = text.rfind("\n", 0, end + 1)
     if text[: max(line_end, 0)].strip():
         return line_end

@@ -22,7 +22,7 @@ from completion_engine.cutting.lines import (
     needs_next,
     opens_block,
 )
-from completion_engine.cutting.repeats import Stop
+from completion_engine.cutting.repeats import Reason, Stop
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
@@ -48,11 +48,8 @@ def end_of(around: CursorSurroundings, mode: Mode, text: str) -> Stop | None:
     """Return where the line, statement, block or paragraph at the cursor ends; None if it may go on."""
     if mode == "line":
         end = text.find("\n")
-        return (
-            None
-            if end < 0
-            else Stop("single-line" if around.cursor.is_single_line else "end-of-statement", end)
-        )
+        rule: Reason = "single-line" if around.cursor.is_single_line else "end-of-statement"
+        return Stop(rule, end) if end >= 0 else None
     if mode == "text":
         found = _PARAGRAPH_END.search(text)
         return Stop("end-of-paragraph", found.start(1)) if found else None
@@ -171,7 +168,7 @@ def _end_of_block(around: CursorSurroundings, rows: list[_Row], base: int) -> St
             if is_closing or row.line.depth < base:
                 return Stop("end-of-block", last_end)
             below = indent_width(around.lines_below[0]) - row.width if around.lines_below else 0
-            if opens_block(row.code) and 0 < below <= indent_unit(around):
+            if (opens_block(row.code) or row.line.depth > row.depth) and 0 < below <= indent_unit(around):
                 return Stop("end-of-statement", last_end)
     return None
 

@@ -53,10 +53,6 @@ class CursorSurroundings:
 
     def _open_at_cursor(self) -> Stack:
         stack = list(_open_after(self.language, self.before[: self.line_start]))
-        above = [entry for entry in stack if entry.kind in ("string", "comment")]
-        # A mark above that nothing below closes opens nothing: the lexer misread it.
-        if above and above[-1] is stack[-1] and above[-1].mark in self.marks.quotes:
-            del stack[len(stack) - (not self.is_closed_below(above[-1])) :]
         for _ in scan(self.language, self.before, stack, self.line_start):
             pass
         return stack
@@ -75,7 +71,7 @@ class CursorSurroundings:
             if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
                 return True
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
-        opens, closes = text.find(entry.mark), text.find(end_mark(self.language, entry.mark))
+        opens, closes = text.find(entry.mark.rstrip("!")), text.find(end_mark(self.language, entry.mark))
         return closes >= 0 and (opens < 0 or closes < opens)
 
     @property
@@ -145,7 +141,7 @@ class CursorSurroundings:
 
     def num_unmatched(self, stack: Stack, source: str) -> int:
         """Return how many marks the lines below leave open, or close without need, after a text."""
-        waiting = [entry for entry in stack if entry.kind in ("bracket", "element")]
+        waiting = [entry for entry in stack if entry.kind in ("bracket", "element", "directive")]
         num = 0
         for need in self.needs:
             at = next((at for at in range(len(waiting) - 1, -1, -1) if closes(need, waiting[at], source)), -1)
@@ -158,7 +154,8 @@ def closes(need: Need, entry: Open, source: str) -> bool:
     """Return whether a mark below closes a bracket or element, whose line is indented alike."""
     is_bracket = entry.kind == "bracket" and CLOSING.get(need.mark) == entry.mark[-1]
     is_element = entry.kind == "element" and need.mark.lower().startswith(f"</{entry.mark}")
-    return (is_bracket or is_element) and need.width in (-1, width_of(source, entry))
+    is_directive = entry.kind == "directive" and need.mark.startswith("#")
+    return is_directive or ((is_bracket or is_element) and need.width in (-1, width_of(source, entry)))
 
 
 def width_of(source: str, entry: Open) -> int:

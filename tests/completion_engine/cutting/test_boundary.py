@@ -38,8 +38,6 @@ CASES: list[tuple[str, str, str]] = [
     ("lua", "‸", "a = f()|\nif a then\n    b()\n    c()\n    d"),
     ("lua", "‸", "if a then\n    b()\nend|\nc"),
     ("ruby", "def f\n  ‸", "x = 1|\n  if x\n    y\n    z"),
-    ("haskell", "a = [1 .. ‸]\n", "10]| -- [1, 4, 9, 16"),
-    ("python", "a = ‸\n", "b|  # c is d, an"),
     ("python", "‸\n", "# c is d|, an"),
 ]
 

@@ -19,7 +19,7 @@ from completion_engine.request import (
     RepositoryContext,
     Snippet,
 )
-from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, pausing
+from tests.remote_server import PATIENCE_S, Answering, Brain, RemoteServer, pausing, whole
 
 Load = Callable[..., RemoteCompleter]
 At = Callable[..., CompletionRequest]
@@ -180,12 +180,14 @@ def test_text_that_does_not_begin_as_typed_is_not_shown(
 def test_candidates_are_asked_for_side_by_side(
     completer: RemoteCompleter, server: RemoteServer, tokenizer: Tokenizer, request_at: At
 ) -> None:
-    def other(answering: Answering) -> None:
+    def by_seed(answering: Answering) -> None:
+        if (seed := answering.asked.json.get("seed")) is None:
+            return whole(answering)
         answering.head()
-        answering.tokens(tokenizer.encode(f" mul{answering.asked.json['seed']}(a, b):\n"))
-        answering.done()
+        answering.tokens(tokenizer.encode(f" mul{seed}(a, b):\n"))
+        return answering.done()
 
-    server.faults.extend([other, other])
+    server.always = by_seed
     found = completer.complete(request_at(num_candidates=3, multiline="never"))
     assert found.text == "tiply(first, second):"
     assert {one.text for one in found.alternatives} == {"1(a, b):", "2(a, b):"}
