@@ -17,6 +17,40 @@ from fnmatch import translate
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 
+_GENERATED = (".min.js", ".min.css", ".map", ".bundle.js", "_pb2.py", ".pb.go", ".snap")
+_SECRET_NAMES = (
+    ".env", ".env.*", ".env[-_]*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.p8",
+    "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.ppk", "*.gpg", "*.pgp", "*.asc", "*.crt", "*.cer",
+    "*.der", "*.csr", "*.ovpn", "*.mobileprovision", "*.tfvars", "*.tfvars.json", "*.tfstate",
+    "*.tfstate.*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519",
+    "known_hosts", "authorized_keys", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass",
+    ".my.cnf", ".s3cfg", ".boto", ".dockercfg", ".dockerconfigjson", ".git-credentials", ".htpasswd",
+    "htpasswd", ".vault-token", ".rediscli_auth", "kubeconfig", "*.kubeconfig", "credentials",
+    "credentials.*", "*credentials.json", "*.credentials", "*-credentials.*", "*_credentials.json",
+    "client_secret*", "secrets", "secrets.*", "*.secrets", "secret.*", "*.secret", "service-account*.json",
+    "service_account*.json", "serviceaccount*.json", "*service-account*.json", "google-services.json",
+    "master.key",
+    "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
+    ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc", "passwd",
+    "shadow", ".vault_pass*", ".vault-pass*", "pgpass.conf", "wg[0-9]*.conf", "wpa_supplicant*.conf",
+    "*.nmconnection", "gha-creds-*.json", "auth.json", "wallet.dat", "rootkey.csv", "*accesskeys.csv",
+    "*.publishsettings", "logins.json", "settings-security.xml", ".databrickscfg", "*.jwk", "*.agekey",
+)  # fmt: skip
+_SECRET_FREE = re.compile(
+    r"\.env(?:[._-]\w+)*\.(?:example|sample|template|dist)"
+)  # committed, with no values
+_SECRET_CODE = frozenset({"wp-config.php"})
+_SECRET_FOLDERS = frozenset({
+    ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".password-store", ".secrets", ".ssh",
+    ".terraform", "credentials", "secrets",
+})  # fmt: skip
+# No system opens a longer path, and searching it would take quadratic time.
+MAX_PATH_CHARS = 4096
+MAX_MOUNT_BYTES = 1 << 20
+MAX_ENTRIES = 20_000  # entries that are searched for the spelling of a name in its folder
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -48,30 +82,11 @@ _LOCK_FILES = _words(
     """package-lock.json npm-shrinkwrap.json pnpm-lock.yaml yarn.lock poetry.lock uv.lock pdm.lock
     pipfile.lock cargo.lock go.sum gemfile.lock composer.lock mix.lock flake.lock packages.lock.json"""
 )
-_GENERATED = (".min.js", ".min.css", ".map", ".bundle.js", "_pb2.py", ".pb.go", ".snap")
 TOOL_FOLDERS = _words(
     """.git .hg .svn .bzr node_modules bower_components __pycache__ .venv venv site-packages .tox .nox
     .eggs .mypy_cache .pytest_cache .ruff_cache .hypothesis .gradle .idea .vs .next .nuxt .cache
     .terraform"""
 )
-_SECRET_NAMES = (
-    ".env", ".env.*", ".env[-_]*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.p8",
-    "*.jks", "*.keystore", "*.kdb", "*.kdbx", "*.ppk", "*.gpg", "*.pgp", "*.asc", "*.crt", "*.cer",
-    "*.der", "*.csr", "*.ovpn", "*.mobileprovision", "*.tfvars", "*.tfvars.json", "*.tfstate",
-    "*.tfstate.*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519",
-    "known_hosts", "authorized_keys", ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass",
-    ".my.cnf", ".s3cfg", ".boto", ".dockercfg", ".dockerconfigjson", ".git-credentials", ".htpasswd",
-    "htpasswd", ".vault-token", ".rediscli_auth", "kubeconfig", "*.kubeconfig", "credentials",
-    "credentials.*", "*credentials.json", "*.credentials", "*-credentials.*", "*_credentials.json",
-    "client_secret*", "secrets", "secrets.*", "*.secrets", "secret.*", "*.secret", "service-account*.json",
-    "service_account*.json", "serviceaccount*.json", "*service-account*.json", "google-services.json",
-    "master.key",
-    "wp-config.php", "*.keytab", "*.sops.*", ".bash_history", ".zsh_history", ".python_history",
-    ".node_repl_history", ".psql_history", "terraform.rc", ".terraformrc", "passwd",
-    "shadow", ".vault_pass*", ".vault-pass*", "pgpass.conf", "wg[0-9]*.conf", "wpa_supplicant*.conf",
-    "*.nmconnection", "gha-creds-*.json", "auth.json", "wallet.dat", "rootkey.csv", "*accesskeys.csv",
-    "*.publishsettings", "logins.json", "settings-security.xml", ".databrickscfg", "*.jwk", "*.agekey",
-)  # fmt: skip
 _SECRET_STEMS = _words(
     "*[-_.]secret *[-_.]secrets password passwords *[-_.]password *[-_.]passwords *kubeconfig *vault_pass"
     " *vault-pass *private_key *private-key api_key api_keys api-keys *[-_]credentials"
@@ -80,16 +95,8 @@ _SECRET_DATA = _DATA_EXTENSIONS | {"txt", "csv", "list"}
 _SECRET_NAME = re.compile(
     "|".join(map(translate, [*_SECRET_NAMES, *(f"{a}.{b}" for a in _SECRET_STEMS for b in _SECRET_DATA)]))
 )
-_SECRET_FREE = re.compile(
-    r"\.env(?:[._-]\w+)*\.(?:example|sample|template|dist)"
-)  # committed, with no values
 # Source code named after secrets handles them; prose and data named after secrets contain them.
 _CODE_EXTENSIONS = _EXTENSIONS - _words("rst md markdown adoc txt")
-_SECRET_CODE = frozenset({"wp-config.php"})
-_SECRET_FOLDERS = frozenset({
-    ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".password-store", ".secrets", ".ssh",
-    ".terraform", "credentials", "secrets",
-})  # fmt: skip
 
 
 def kind_of(name: str) -> FileKind:
@@ -140,16 +147,6 @@ def name_in(folder: PurePath, path: PurePath) -> PurePath | None:
     kind = type(path)
     is_below = bool(folder.anchor) == bool(path.anchor) and kind(*path.parts[:num_parts]) == folder
     return kind(*path.parts[num_parts:]) if is_below else None
-
-
-# No system opens a longer path, and searching it would take quadratic time.
-MAX_PATH_CHARS = 4096
-
-MAX_MOUNT_BYTES = 1 << 20
-MAX_ENTRIES = 20_000  # entries that are searched for the spelling of a name in its folder
-
-_MOUNTS = Path("/proc/self/mountinfo")
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from ngram_cache.index import NgramIndex
 from ngram_cache.repository import FoundFile, KnownLayers, Repository, Walk
 from ngram_cache.snapshot import FileRecord
 
+_CHECKED_PATHS = 1 << 12
+
 
 def _report_nothing(_done: int, _total: int, _path: str) -> None:
     return None
@@ -112,9 +114,6 @@ def make_plan(
 def is_same(record: FileRecord, file: FoundFile) -> bool:
     """Whether a file looks unchanged since it was recorded."""
     return (record.size, record.mtime_ns) == (file.size, file.mtime_ns)
-
-
-_CHECKED_PATHS = 1 << 12
 
 
 class Places:

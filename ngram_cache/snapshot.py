@@ -52,6 +52,13 @@ OF_TEXT = (
     "redaction.rule",
     "redaction.values",
 )
+MAGIC = b"slipstream-index"
+VERSION = 4
+MAX_FILE_BYTES = 1 << 30
+_PREAMBLE = struct.Struct(">16sII")  # magic, version, checksum
+_LENGTH = struct.Struct(">Q")
+_STALE_SECONDS = 3600.0
+_PIECE_BYTES = 4 << 20
 
 
 @cache
@@ -70,15 +77,6 @@ def digest_of(*modules: str) -> str:
         data = spec.loader.get_data(spec.origin)
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
-
-
-MAGIC = b"slipstream-index"
-VERSION = 4
-MAX_FILE_BYTES = 1 << 30
-_PREAMBLE = struct.Struct(">16sII")  # magic, version, checksum
-_LENGTH = struct.Struct(">Q")
-_STALE_SECONDS = 3600.0
-_PIECE_BYTES = 4 << 20
 
 
 class SnapshotError(Exception):

@@ -46,6 +46,14 @@ from completion_engine.target_model import gguf_blocks
 
 _LINE = 64  # bytes of a cache line, where each array begins
 _SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+# Room for the header, which is known only when all is written. The weights after it begin at a cache line.
+_HEADER_BYTES = (1 << 18) - 8
+_SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
+_FORMAT = 2  # the first one with checksums
+_WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
+_SUFFIX = ".safetensors"
+_UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
+_UNUSED_S = 7 * 86_400  # for the files of other engine versions, which may be in use as well
 
 
 def in_huge_pages(arrays: Sequence[Array]) -> list[Array]:
@@ -88,14 +96,6 @@ def _copies(arrays: Sequence[Array], memory: Array) -> Iterator[Array]:
 
 logger = logging.getLogger(__name__)
 
-# Room for the header, which is known only when all is written. The weights after it begin at a cache line.
-_HEADER_BYTES = (1 << 18) - 8
-_SPARE_BYTES = 1 << 30  # bytes of the disk for other programs
-_FORMAT = 2  # the first one with checksums
-_WORTH_BYTES = 1 << 26  # packing fewer bytes is faster than reading the file
-_SUFFIX = ".safetensors"
-_UNFINISHED_S = 3600  # an ended process left a file that was not written for this long
-_UNUSED_S = 7 * 86_400  # for the files of other engine versions, which may be in use as well
 
 Shape = tuple[int, int]
 Make = Callable[[], PackedWeight]

@@ -15,6 +15,23 @@ from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blank
 _NO_LAST_COMMA = frozenset({"json", "jsonl", "sql", "haskell", "elm"})
 _DASHES = re.compile(r"[ ]*(?:- +)+")
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")
+_MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
+_JOINERS = "\u200c\u200d"  # they shape letters and emoji
+_JOINER_RUNS = re.compile(f"[{_JOINERS}]+")
+_LINE_SEPARATORS = "\u2028\u2029"
+# Invisible characters that are neither blanks nor controls: fillers and a joiner of marks.
+_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
+_SHORT_SELECTORS, _KEYCAP = "\ufe0e\ufe0f", "\u20e3"
+_LETTERS_WITH_VARIANTS = "\u2139\u3030"
+# Code points that are not characters, and those that Unicode reserves for invisible ones.
+_RESERVED = (range(0xFDD0, 0xFDF0), range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
+_ESCAPE_SEQUENCE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, movements
+    "|\x1b[\\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\\\)"  # titles, links
+    "|\x1b[ -/][0-~]"  # alphabets
+)
+_UNDECODABLE = re.compile("[\ufffd\ud800-\udfff]")
 
 
 def without_double_blank(around: CursorSurroundings, text: str) -> str:
@@ -123,25 +140,6 @@ def without_last_comma(around: CursorSurroundings, text: str) -> str:
     below = around.lines_below[0].lstrip() if around.lines_below else ""
     is_last = around.language in _NO_LAST_COMMA and below.startswith((")", "]", "}"))
     return text.removesuffix(",") if is_last and not around.rest.strip(')]}"') else text
-
-
-_MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
-_JOINERS = "\u200c\u200d"  # they shape letters and emoji
-_JOINER_RUNS = re.compile(f"[{_JOINERS}]+")
-_LINE_SEPARATORS = "\u2028\u2029"
-# Invisible characters that are neither blanks nor controls: fillers and a joiner of marks.
-_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
-_SHORT_SELECTORS, _KEYCAP = "\ufe0e\ufe0f", "\u20e3"
-_LETTERS_WITH_VARIANTS = "\u2139\u3030"
-# Code points that are not characters, and those that Unicode reserves for invisible ones.
-_RESERVED = (range(0xFDD0, 0xFDF0), range(0x2065, 0x2066), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000))
-_ESCAPE_SEQUENCE = re.compile(
-    "(?:\x1b\\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, movements
-    "|\x1b[\\]PX^_][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\\\)"  # titles, links
-    "|\x1b[ -/][0-~]"  # alphabets
-)
-_UNDECODABLE = re.compile("[\ufffd\ud800-\udfff]")
 
 
 def decodable(text: str) -> str:

@@ -45,6 +45,7 @@ _PREVIEWED_WINDOWS = 48
 _RANK = 96
 _DEPTHS = 3
 _RIDGE = 1e-2  # relative to the states' mean square
+_NAMED_FOLDERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +176,6 @@ def fit_preview(
     main = torch.linalg.eigh(importance).eigenvectors[:, -rank:]  # eigenvalues come in rising order
     narrow = torch.linalg.solve_triangular(root.T, main, upper=True).T
     return Preview(narrow.contiguous(), root @ main)
-
-
-_NAMED_FOLDERS = 500
 
 
 def write_card(found: Distilled, plan: DistillPlan, code: Path, out: Path) -> None:

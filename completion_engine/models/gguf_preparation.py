@@ -27,6 +27,15 @@ _NEEDED = ("config.json", "tokenizer.json")
 _FORMAT = 2
 _METADATA = "__metadata__"
 _MAX_HEADER_BYTES = 100 << 20  # the format's own limit
+_STALL_S = 600.0  # a slow disk may take minutes for a large header
+_SHARE = {"reading": 50, "tokenizer": 35, "checking": 15}  # share of the time, in percent; measured
+_QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TQDM_DISABLE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "CUDA_VISIBLE_DEVICES": "",
+}
 
 
 def write_manifest(folder: Path, source: Mapping[str, Any]) -> None:
@@ -166,17 +175,6 @@ def remove_if_damaged(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if damaged:
         shutil.rmtree(folder)
     return tuple(files), tuple(damaged)
-
-
-_STALL_S = 600.0  # a slow disk may take minutes for a large header
-_SHARE = {"reading": 50, "tokenizer": 35, "checking": 15}  # share of the time, in percent; measured
-_QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_VERBOSITY": "error",
-    "TQDM_DISABLE": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "CUDA_VISIBLE_DEVICES": "",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ PROBABILITY = 0.95
 # Returns documents whose text holds one of some names, those named as one of some modules first; called at
 # most once, and read one by one.
 FilesHolding = Callable[[Sequence[str], Sequence[str]], Iterable[EditDocument]]
+MAX_EDITS = 200  # the others are proposed one by one
+_MAX_OWN = MAX_RECENT_HUNKS // 2  # edits of a file that others follow; the user's are needed beside them
 
 
 def no_files(_names: Sequence[str], _modules: Sequence[str]) -> Iterable[EditDocument]:
@@ -158,10 +160,6 @@ class _Search:
             is_late = time.thread_time() > self._until_s or len(self._trees) >= MAX_PARSED
             self._trees[document.document] = None if is_late else self._parser.parsed(document)
         return self._trees[document.document]
-
-
-MAX_EDITS = 200  # the others are proposed one by one
-_MAX_OWN = MAX_RECENT_HUNKS // 2  # edits of a file that others follow; the user's are needed beside them
 
 
 def all_certain_edits(

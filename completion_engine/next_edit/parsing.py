@@ -22,6 +22,12 @@ _MAX_ERRORS = 50
 _MAX_DEPTH = 256
 _MAX_CHARS = 300_000
 _MAX_PARSE_S = 0.2
+PLAIN = "{}"  # the form of a new name that just replaces the old one
+BINDING = frozenset({"outer", "def", "var", "let", "decl", "param", "tparam", "assign", "member", "import"})
+_HOMES = ("file", "function", "class", "module", "enum")
+_MAX_HEAD_BYTES = 400
+_SCOPES = ("function", "block", "class", "enum", "module", "signature")
+_SETTINGS = ("nested", "outside", "receiver", "literal", "implicit", "ordered", "barrier")
 
 
 class PathStep(NamedTuple):
@@ -137,14 +143,6 @@ def _num_errors(tree: Tree) -> int:
             num_errors += node.is_error or node.is_missing
             waiting += node.children
     return num_errors
-
-
-PLAIN = "{}"  # the form of a new name that just replaces the old one
-BINDING = frozenset({"outer", "def", "var", "let", "decl", "param", "tparam", "assign", "member", "import"})
-_HOMES = ("file", "function", "class", "module", "enum")
-_MAX_HEAD_BYTES = 400
-_SCOPES = ("function", "block", "class", "enum", "module", "signature")
-_SETTINGS = ("nested", "outside", "receiver", "literal", "implicit", "ordered", "barrier")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.text_window import without_surrogates
 
 _MAX_CHANGED = 4  # documents whose hunks are read
+MAX_SCORED = 4
+MAX_MS = 3_000.0  # after which no further candidate is scored
+_MAX_REGION_LINES = 12
+_MAX_REGION_CHARS = 8_000  # characters of the old or the new text; a longer one has too many tokens
+_MAX_TOKENS = 256  # tokens of the old or the new text
+_MAX_REMEMBERED = 256
 
 
 class Refusals:
@@ -122,13 +128,6 @@ def _own_names(parsed: ParsedText, name: str, thing: RenamedThing) -> Iterator[O
         if thing.outcome is Outcome.REFUSED or (key in bound and not is_alike):
             yield one
 
-
-MAX_SCORED = 4
-MAX_MS = 3_000.0  # after which no further candidate is scored
-_MAX_REGION_LINES = 12
-_MAX_REGION_CHARS = 8_000  # characters of the old or the new text; a longer one has too many tokens
-_MAX_TOKENS = 256  # tokens of the old or the new text
-_MAX_REMEMBERED = 256
 
 _ScoreKey = tuple[tuple[int, ...], Branches]
 

@@ -21,6 +21,9 @@ Key = tuple[Hashable, ...]
 OWN_RECEIVERS = frozenset({"self", "this", "cls", "Self", "$this", "static"})
 _MAX_BASES = 16
 _SHADOWING = ("rust", "lua")
+_MAX_NAMES = 8  # new names of an edit
+_ASSIGNMENTS = ("assignment", "declarator", "let_", "var_", "for_")
+_MAX_LEVELS = 4  # from a name to the assignment that binds it
 
 
 class Resolver:
@@ -202,11 +205,6 @@ def _is_variable(one: Occurrence) -> bool:
 def _home(scopes: Sequence[Scope]) -> Scope:
     """Return the innermost function, or the file."""
     return next((it for it in reversed(scopes) if it.kind == "function"), scopes[0])
-
-
-_MAX_NAMES = 8  # new names of an edit
-_ASSIGNMENTS = ("assignment", "declarator", "let_", "var_", "for_")
-_MAX_LEVELS = 4  # from a name to the assignment that binds it
 
 
 def misplaces_names(parsed: ParsedText, edit: LineEdit) -> bool:

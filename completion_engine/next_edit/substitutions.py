@@ -31,6 +31,14 @@ _TOKEN = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 Tokens = list[str]
+_ARGUMENT_LISTS = ("arguments", "argument_list")
+_PARAMETER_LISTS = ("parameters", "formal_parameters", "parameter_list")
+_CALLEE_FIELDS = ("function", "name", "constructor", "method")
+_NAMED_ARGUMENTS = ("keyword_argument", "named_argument")
+_SEPARATORS = b", \t\n"
+_MAX_LEVELS = 6  # from a leaf to the argument that it begins
+_MAX_CALLEE_LEVELS = 3  # from the name of a callee to its call
+_MAX_ITEMS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +207,6 @@ def _is_specific(tokens: Sequence[str], *, is_insertion: bool) -> bool:
     num_visible = sum(not token.isspace() for token in tokens)
     has_name = any(is_name(token) and len(token) >= _MIN_NAME_CHARS for token in tokens)
     return has_name and num_visible >= (2 if is_insertion else 1)
-
-
-_ARGUMENT_LISTS = ("arguments", "argument_list")
-_PARAMETER_LISTS = ("parameters", "formal_parameters", "parameter_list")
-_CALLEE_FIELDS = ("function", "name", "constructor", "method")
-_NAMED_ARGUMENTS = ("keyword_argument", "named_argument")
-_SEPARATORS = b", \t\n"
-_MAX_LEVELS = 6  # from a leaf to the argument that it begins
-_MAX_CALLEE_LEVELS = 3  # from the name of a callee to its call
-_MAX_ITEMS = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,16 @@ COMPLETIONS, MODELS, TOKENIZE = "/v1/completions", "/v1/models", "/tokenize"
 _META = re.compile(r"[\\.^$*+?()\[\]{}|]")
 # The group lets vLLM's grammars share its compiled form; without it each takes ten times as long to compile.
 _ANYTHING = r"([\s\S])*"
+# Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.
+PROBE = (
+    "def naïve_sum(values: list[int]) -> int:\n\t    return sum(v ** 2 for v in values if v >= 1_024)\n"
+    "        print(f'{total:>8.3f} %', 3.14159)\n"
+    "\r\n  const größe = `${münze}…`;\n\n\n// 你好, мир! \U0001f9ee ÿ\u00a0\u2028 don't\n"
+)
+_MIN_POSITIONS, _MAX_POSITIONS = 512, 1 << 20
+_USUAL_POSITIONS = 4096
+_MAX_WHOLE_BYTES = 1 << 20
+_MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +110,6 @@ class QueryNames:
     def session(self, document: str) -> str:
         """Return a document's name in this window."""
         return hmac.new(self._window, document.encode(errors="replace"), hashlib.sha256).hexdigest()[:32]
-
-
-# Tokenizers differ in words, runs of blanks, digits, signs, and characters of one to four bytes.
-PROBE = (
-    "def naïve_sum(values: list[int]) -> int:\n\t    return sum(v ** 2 for v in values if v >= 1_024)\n"
-    "        print(f'{total:>8.3f} %', 3.14159)\n"
-    "\r\n  const größe = `${münze}…`;\n\n\n// 你好, мир! \U0001f9ee ÿ\u00a0\u2028 don't\n"
-)
-_MIN_POSITIONS, _MAX_POSITIONS = 512, 1 << 20
-_USUAL_POSITIONS = 4096
-_MAX_WHOLE_BYTES = 1 << 20
-_MAX_MODELS, _MAX_NAME_CHARS = 1000, 200
 
 
 @dataclass(frozen=True, slots=True)

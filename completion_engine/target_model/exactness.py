@@ -20,6 +20,7 @@ from completion_engine.target_model.passes import ROWS
 _FAR = 1024  # position after which sums over keys may run in parts
 _SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
 _WITHIN_WIDTH = (1, 3, 5, 2, 8, 4, 1)  # rows in use of passes that all run the fixed width
+_SIGN = -0x80000000  # the lowest int32
 
 
 class Passes(Protocol):
@@ -135,8 +136,6 @@ def _logits_of(passes: Passes, cache: KVCache, tokens: Sequence[int], sizes: Seq
 
 Rank = Callable[[Tensor, int], list[RankedRow]]
 """Ranks the first `num_tokens` logits of each row of logits [num_rows, vocab_size]; see `rank_rows`."""
-
-_SIGN = -0x80000000  # the lowest int32
 
 
 def first_largest(numbers: Tensor) -> Tensor:

@@ -13,6 +13,15 @@ from typing import Any, NamedTuple
 
 READ_MS = 250.0  # a changed text costs this before it can be accepted; docs/typists.md names the studies
 USUAL_PACE_MS = 220.0  # time of a key where a replay waits for each answer
+_STATE = {"is_state": True}  # fields that describe the present moment; `sum_of` leaves them out
+MIN_SIGNIFICANT_CHARS = 3
+_OPENING = tuple("([{")
+_UNFINISHED = tuple(".=+-*/%<>&|^~!@\\")
+_KEYWORD_ALONE = re.compile(
+    r"(?:return|let|const|var|if|elif|else if|for|while|def|func|fn|class|import|from|not|await|async|pub|mut"
+    r"|new|in|is|and|or|raise|throw|yield|with|match|switch|case|static|struct|enum|type|impl|use|lambda)"
+)
+_QUOTE = re.compile(r"\\.|[\"`]|(?<!\w)'|'(?!\w)", re.DOTALL)
 
 
 class Seen(NamedTuple):
@@ -27,7 +36,6 @@ class Seen(NamedTuple):
 
 
 _NOTHING = Seen()
-_STATE = {"is_state": True}  # fields that describe the present moment; `sum_of` leaves them out
 
 
 @dataclass(slots=True)
@@ -125,17 +133,6 @@ _SUMS = tuple(one.name for one in fields(ScreenLog) if not one.metadata)
 
 def _share(part: float, whole: float) -> float:
     return round(part / whole, 4) if whole else 0.0
-
-
-MIN_SIGNIFICANT_CHARS = 3
-
-_OPENING = tuple("([{")
-_UNFINISHED = tuple(".=+-*/%<>&|^~!@\\")
-_KEYWORD_ALONE = re.compile(
-    r"(?:return|let|const|var|if|elif|else if|for|while|def|func|fn|class|import|from|not|await|async|pub|mut"
-    r"|new|in|is|and|or|raise|throw|yield|with|match|switch|case|static|struct|enum|type|impl|use|lambda)"
-)
-_QUOTE = re.compile(r"\\.|[\"`]|(?<!\w)'|'(?!\w)", re.DOTALL)
 
 
 def ends_unit(before: str, text: str, after: str) -> bool:

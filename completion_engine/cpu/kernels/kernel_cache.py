@@ -37,6 +37,9 @@ _NAME = re.compile("[0-9a-f]{16}")
 _DAYS_UNUSED = 60
 _PRIVATE = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_POLL_S = 0.1
+_MAX_WAIT_S = 300.0  # after this, kernels are compiled at their first call
+_WHAT = "Compiling for this processor (once)"
 
 
 class UnsafeError(OSError):
@@ -173,11 +176,6 @@ def machine_mark() -> str:
 
 def _mark(kind: str) -> Path:
     return KERNEL_FOLDER / f"compiled-{kind}-{machine_mark()}"
-
-
-_POLL_S = 0.1
-_MAX_WAIT_S = 300.0  # after this, kernels are compiled at their first call
-_WHAT = "Compiling for this processor (once)"
 
 
 @contextmanager

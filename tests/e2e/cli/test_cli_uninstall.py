@@ -35,7 +35,7 @@ files = [
     root / f"{model}.17-1-{'0' * 32}.loading",
     *(root / model / name for name in (official, f"{official}.partial", f"{official}.partial.json")),
     root / model / "prepared" / "config.json", root / model / "work-1" / "x",
-    root / "local" / "mine-0123456789ab" / "prepared" / "config.json", root / "hub" / "a--c.new",
+    root / "local" / "mine-0123456789ab" / "prepared" / "config.json",
     root / "locks" / "a--b" / "work-1" / "x", index, index.with_name(f"{index.name}.x1_y.tmp"),
     log_path(), *(log_path().with_name(name) for name in ("learned.json", "hangs.json")), user_file(),
 ]
