@@ -15,8 +15,8 @@ import torch
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
-from completion_engine.loading.model import load_language_model
 from completion_engine.loading.backends import choose_precision
+from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.cursor_samples import Sample
 from tests.benchmarks.accepting.holes import measure_accepting
