@@ -64,13 +64,9 @@ def serve(
     shared: Annotated[
         bool, typer.Option("--shared", help="Share one engine with your other editor windows.")
     ] = False,
-    http: Annotated[
-        bool, typer.Option("--http", help="Answer HTTP plugins on this machine instead: [PORT] [FOLDER]...")
-    ] = False,
-    token: Annotated[
-        bool, typer.Option("--token", help="With --http: answer only clients that send the token.")
-    ] = False,
-    arguments: Annotated[
+    http: Annotated[bool, typer.Option("--http", help="Answer plugins over HTTP instead.")] = False,
+    token: Annotated[bool, typer.Option("--token", help="With --http: require the token.")] = False,
+    places: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PORT] [FOLDER]...", help="With --http.", show_default=False),
     ] = None,
@@ -80,11 +76,11 @@ def serve(
     if http:
         check_home(os.environ)
         protect_files()
-        from lsp_server.http_door.door import serve_http  # noqa: PLC0415 - only here
+        from lsp_server.http_api.command import serve_http  # noqa: PLC0415 - only here
 
-        serve_http(arguments or (), needs_token=token)
+        serve_http(places or (), needs_token=token)
         return
-    if token or arguments:
+    if token or places:
         raise typer.BadParameter("PORT, FOLDER and --token need --http.")
     if sys.stdin.isatty():
         sys.stderr.write("The language server waits for an editor's messages on stdin. Ctrl+C ends it.\n")

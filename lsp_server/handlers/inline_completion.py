@@ -32,6 +32,14 @@ TriggerKind = Literal["by typing", "maybe", "to choose"]
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """The client's own limits for one request: the longest wait, 0 for the whole suggestion, and tokens."""
+
+    deadline_ms: float = 0.0
+    max_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
     """The selected item of the editor's own completion list, whose `text` replaces a range."""
 
@@ -79,8 +87,11 @@ async def suggest(
     place: LineColumn,
     asked: TriggerKind,
     selected: Selected | None = None,
+    limits: Limits | None = None,
 ) -> tuple[Offer, ...]:
     """Return the suggestions at a cursor, best first; they continue the `selected` item.
+
+    `limits` replace the deadline of the settings, and lower their number of tokens.
 
     Raises SupersededError when a newer request came, CancelledError when the client cancelled.
     """
@@ -109,6 +120,9 @@ async def suggest(
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     is_repeated = session.offers.last_at(snapshot) is not None
     request = replace(_as_asked(request, asked, settings), is_repeated=is_repeated)
+    if limits is not None:
+        num_tokens = min(request.max_tokens, limits.max_tokens)
+        request = replace(request, deadline_ms=limits.deadline_ms, max_tokens=num_tokens)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
         is_allowed = await server.leave_rules.allow(location, exclude)

@@ -1,4 +1,4 @@
-"""`slipstream/stats` and `slipstream/why`: the state of the server, and the explanation of a suggestion."""
+"""`slipstream/stats`, `slipstream/why` and `slipstream/complete`: the server, and a suggestion explained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.engine.scheduler import SupersededError
-from lsp_server.handlers.inline_completion import suggest
+from lsp_server.handlers.inline_completion import Limits, suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
@@ -31,6 +31,24 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
         record = server.session.offers.record(record_id)
         return _explained(server, record) if record else lsp_conversion.unknown("unknown-suggestion")
     return await _why_at(server, *_parse(params))
+
+
+async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
+    """The suggestion at a cursor with its explanation, within the client's `deadlineMs` and `maxTokens`.
+
+    It may be for the user or for the editor: the client does not say. `text` replaces the `num_replaced`
+    characters after the cursor.
+    """
+    uri, place = _parse(params)
+    given = {"deadline_ms": params.get("deadlineMs"), "max_tokens": params.get("maxTokens")}
+    limits = Limits(**{name: value for name, value in given.items() if isinstance(value, int) and value > 0})
+    try:
+        offers = await suggest(server, uri, place, "maybe", limits=limits)
+    except SupersededError:
+        raise asyncio.CancelledError from None
+    best = offers[0] if offers else None
+    text, num_replaced = (best.typed + best.text, best.num_replaced) if best else ("", 0)
+    return {**await _why_at(server, uri, place), "text": text, "num_replaced": num_replaced}
 
 
 async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
