@@ -8,7 +8,7 @@ from typing import Any
 from pygls.exceptions import JsonRpcInvalidParams
 
 from lsp_server.engine.scheduler import SupersededError
-from lsp_server.handlers.inline_completion import Limits, suggest
+from lsp_server.handlers.inline_completion import Wishes, suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
@@ -34,29 +34,31 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
 
 
 async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
-    """The suggestion at a cursor with its explanation, within the client's `deadlineMs` and `maxTokens`.
+    """The `text` to insert at a cursor, for a client that replaces nothing and shows no text that grows.
 
-    It may be for the user or for the editor: the client does not say. `text` replaces the `num_replaced`
-    characters after the cursor.
+    The client does not say if the user asked. `deadlineMs` and `maxTokens` are its own limits. Without a
+    text, `reason` says why.
     """
     uri, place = _parse(params)
-    given = {"deadline_ms": params.get("deadlineMs"), "max_tokens": params.get("maxTokens")}
-    limits = Limits(**{name: value for name, value in given.items() if isinstance(value, int) and value > 0})
+    given = (params.get(name) for name in ("deadlineMs", "maxTokens"))
+    deadline_ms, num_tokens = (it if isinstance(it, int) and it > 0 else None for it in given)
     try:
-        offers = await suggest(server, uri, place, "maybe", limits=limits)
+        offers = await suggest(server, uri, place, "maybe", Wishes(None, deadline_ms or 0, num_tokens))
     except SupersededError:
-        raise asyncio.CancelledError from None
-    best = offers[0] if offers else None
-    text, num_replaced = (best.typed + best.text, best.num_replaced) if best else ("", 0)
-    return {**await _why_at(server, uri, place), "text": text, "num_replaced": num_replaced}
+        return {"text": "", "reason": REASONS["superseded"], "stats": {}}
+    snapshot = server.session.snapshot(uri, place)
+    record = server.session.offers.last_at(snapshot) if snapshot else None
+    if snapshot is None or record is None:
+        return {"text": "", "reason": REASONS[_unknown(server, uri)], "stats": {}}
+    text = lsp_conversion.inserted_text(offers[0], snapshot.suffix) if offers else ""
+    reason = REASONS["replaces-text"] if offers and not text else lsp_conversion.reason_for(record)
+    return {"text": text, "reason": reason, "stats": record.completion.stats.as_dict()}
 
 
 async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
-        return lsp_conversion.unknown(
-            "document-too-large" if uri in server.session.too_large else "unknown-document"
-        )
+        return lsp_conversion.unknown(_unknown(server, uri))
     record = server.session.offers.last_at(snapshot)
     if record is None or record.outcome == "superseded":
         try:
@@ -67,6 +69,11 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
     answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
     edit = server.session.proposals.last_of(uri)
     return {**answer, "next_edit": edit_explanation(edit)} if edit else answer
+
+
+def _unknown(server: SlipstreamServer, uri: str) -> str:
+    """Return the rule by which a document that is not followed gets nothing."""
+    return "document-too-large" if uri in server.session.too_large else "unknown-document"
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:

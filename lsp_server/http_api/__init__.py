@@ -1,4 +1,4 @@
 """A loopback HTTP server for plugins that speak to llama-server, an OpenAI-like server or Ollama.
 
-Owns HTTP and the form of these requests. It is a client of the language server, with no access to engines.
+It is a client of the language server, and has no access to engines or settings.
 """

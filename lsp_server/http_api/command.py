@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import sys
@@ -21,23 +22,17 @@ from lsp_server.sharing.system import make_private_folder, on_terminate
 DEFAULT_PORT = 8012  # where llama.vim and llama.vscode look
 
 
-def serve_http(arguments: Sequence[str], *, needs_token: bool) -> None:
-    """Serve on the port and for the folders of the command line until Ctrl+C. Raises SlipstreamError."""
-    port, folders = parse_arguments(arguments)
+def serve_http(places: Sequence[str], *, needs_token: bool) -> None:
+    """Serve on a port and for folders, `[PORT] [FOLDER]...`, until Ctrl+C. Raises SlipstreamError."""
+    names = list(places)
+    port = int(names.pop(0)) if names and names[0].isdecimal() else DEFAULT_PORT
+    if port >= 1 << 16:
+        raise UserError(f"{port} is not a port.", advice="Use a number from 1024 to 65535.")
+    folders = [checked_folder(Path(name)) for name in names]
     try:
         asyncio.run(_serve(port, folders, needs_token=needs_token))
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def parse_arguments(arguments: Sequence[str]) -> tuple[int, list[Path]]:
-    """Return the port and the folders of `[PORT] [FOLDER]...`. Raises UserError."""
-    port, names = DEFAULT_PORT, list(arguments)
-    if names and names[0].isdecimal():
-        port = int(names.pop(0))
-    if port >= 1 << 16:
-        raise UserError(f"{port} is not a port.", advice="Use a number from 1024 to 65535.")
-    return port, [checked_folder(Path(name)) for name in names]
 
 
 def token_file() -> Path:
@@ -63,7 +58,8 @@ async def _serve(port: int, folders: Sequence[Path], *, needs_token: bool) -> No
     stopping = asyncio.Event()
     on_terminate(asyncio.get_running_loop(), stopping.set)
     token = read_token() if needs_token else ""
-    async with Completions(folders) as completions:
+    async with contextlib.aclosing(Completions(folders)) as completions:
+        await completions.stats()
         try:
             async with http_server(port, Routes(completions, token).answer) as bound:
                 names = ", ".join(map(str, folders)) or "no folder: name one, so that files are found"

@@ -6,57 +6,43 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsp_server.commands.language_client import LanguageClient, ServerGoneError
 from lsp_server.commands.player import SERVER_COMMAND
 from lsp_server.http_api.documents import HttpDocuments
 from lsp_server.http_api.prompts import CursorText
-from lsp_server.protocol.framing import ResponseError
-from lsp_server.protocol.reasons import REASONS
 
 # No path arrives that would say whose rules hold, so no text leaves this machine.
 SETTINGS: Mapping[str, Any] = {"remote": {"url": ""}}
 # The server watches the folders itself.
 _CAPABILITIES: Mapping[str, Any] = {"workspace": {"workspaceFolders": True}, "window": {}}
-_REPLACES = "The suggestion replaces text after the cursor, which this protocol cannot express."
-
-
-class Completion(NamedTuple):
-    """The text to insert at a cursor, or the `reason` for none, and the engine's counts."""
-
-    text: str = ""
-    reason: str = ""
-    stats: Mapping[str, Any] = {}
 
 
 class Completions:
-    """One conversation with a language server, started again if it ends. Use as an async context manager."""
+    """One conversation with a language server, started again if it ends."""
 
-    def __init__(
-        self, folders: Sequence[Path], server: Sequence[str] = (*SERVER_COMMAND, "--shared")
-    ) -> None:
-        self._folders, self._server = folders, server
-        self._documents = HttpDocuments(folders)
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders, self._documents = folders, HttpDocuments(folders)
         self._client: LanguageClient | None = None
         self._turn = asyncio.Lock()
 
-    async def __aenter__(self) -> Completions:
-        await self._connected()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
+        """End the conversation."""
         if self._client is not None:
             await self._client.shutdown()
 
-    async def stats(self) -> dict[str, Any]:
+    async def stats(self) -> Mapping[str, Any]:
         """Return the server's state and counters."""
         async with self._turn:
             client = await self._connected()
         return dict(await client.request("slipstream/stats", {}))
 
-    async def complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Completion:
-        """Return the completion at a cursor. When this task is cancelled, the server's request is too."""
+    async def complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
+        """Return the `text` at a cursor, the `reason` for none, and the engine's `stats`.
+
+        When this task is cancelled, the server's request is too. Raises ServerGoneError and ResponseError.
+        """
         async with self._turn:
             client = await self._connected()
             document, text, offset = await self._documents.place(cursor)
@@ -67,37 +53,28 @@ class Completions:
             document.text = text
             for surplus in self._documents.pop_surplus():
                 client.close(surplus.uri)
-        position = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
-        pending = client.send("slipstream/complete", {**position, **limits})
+        here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
+        pending = client.send("slipstream/complete", {**here, **limits})
         try:
-            found = await pending
+            return dict(await pending)
         except asyncio.CancelledError:
             with contextlib.suppress(ServerGoneError):
                 client.cancel(pending.id)
             raise
-        except ResponseError as error:
-            return Completion(reason=REASONS["superseded"] if error.is_cancelled else str(error))
-        replaced = text[offset : offset + found["num_replaced"]]
-        if not found["text"].endswith(replaced):
-            return Completion("", _REPLACES, found["stats"])
-        inserted = found["text"].removesuffix(replaced)
-        return Completion(inserted, "" if inserted else found["reason"], found["stats"])
 
     async def _connected(self) -> LanguageClient:
         """Return the client of a running server. Raises ServerGoneError if none starts."""
         if self._client is None or self._client.has_ended:
-            if self._client is not None:
-                await self._client.shutdown()
-            self._client = client = await LanguageClient.start(self._server, cwd=Path("/"))
-            root = self._folders[0] if self._folders else None
+            await self.aclose()
+            self._client = client = await LanguageClient.start((*SERVER_COMMAND, "--shared"), cwd=Path("/"))
             await client.initialize(
-                root,
+                None,
                 position_encoding="utf-32",
                 settings=SETTINGS,
                 capabilities=_CAPABILITIES,
                 name="slipstream-http",
             )
-            added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders[1:]]
+            added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
             client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
         return self._client
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import h11
-
-logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 MAX_CONNECTIONS = 64
@@ -23,8 +19,7 @@ _CLOSE_S = 1.0  # a client that is still sending has this time to read why it wa
 _CHUNK_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """A whole request; names of headers are in lower case."""
 
     method: str
@@ -33,8 +28,7 @@ class HttpRequest:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A whole response; `reason` says why a completion is empty."""
 
     status: int
@@ -65,10 +59,8 @@ async def http_server(port: int, answer: Answer) -> AsyncIterator[int]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await _serve(reader, writer, answer, has_room=len(tasks) <= MAX_CONNECTIONS)
-        except (OSError, TimeoutError, h11.ProtocolError):
-            pass  # the client has gone or is too slow
-        except Exception:
-            logger.exception("A connection failed")
+        except (OSError, h11.ProtocolError):
+            pass  # the client has gone, or is too slow
         finally:
             writer.transport.abort()
 
@@ -89,17 +81,14 @@ async def http_server(port: int, answer: Answer) -> AsyncIterator[int]:
 async def _serve(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer, *, has_room: bool
 ) -> None:
-    """Answer one request, and close. Raises TimeoutError, OSError and ProtocolError if the client fails."""
+    """Answer one request, and close. Raises OSError and ProtocolError if the client fails."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
     request = await _read(reader, http) if has_room else RefusedError(503, "Too many connections are open.")
     response = await _while_connected(reader, asyncio.ensure_future(answer(request)))
     headers = {"Content-Type": response.content_type, "Content-Length": str(len(response.body))}
     headers |= {"Connection": "close"} | ({"X-Slipstream-Reason": response.reason} if response.reason else {})
-    for event in (
-        h11.Response(status_code=response.status, headers=[*headers.items()]),
-        h11.Data(data=response.body),
-    ):
-        writer.write(http.send(event) or b"")
+    head = h11.Response(status_code=response.status, headers=[*headers.items()])
+    writer.write((http.send(head) or b"") + response.body)
     async with asyncio.timeout(RESPONSE_S):
         await writer.drain()
         writer.write_eof()
@@ -111,30 +100,23 @@ async def _serve(
 
 async def _read(reader: asyncio.StreamReader, http: h11.Connection) -> HttpRequest | RefusedError:
     """Return the request, or why it cannot be read. Raises ConnectionResetError if the client leaves."""
+    head, body, event = None, bytearray(), None
     try:
         async with asyncio.timeout(REQUEST_S):
-            return await _read_whole(reader, http)
+            while not isinstance(event := http.next_event(), h11.EndOfMessage | h11.ConnectionClosed):
+                if event is h11.NEED_DATA:
+                    http.receive_data(await reader.read(_CHUNK_BYTES))
+                elif isinstance(event, h11.Request):
+                    head = event
+                elif isinstance(event, h11.Data):
+                    body += event.data
+                    if len(body) > MAX_BODY_BYTES:
+                        return RefusedError(413, f"The body has more than {MAX_BODY_BYTES:,} bytes.")
     except TimeoutError:
         return RefusedError(408, "The request did not arrive in time.")
     except h11.RemoteProtocolError as error:
         return RefusedError(error.error_status_hint, "The request is not valid HTTP/1.1.")
-
-
-async def _read_whole(reader: asyncio.StreamReader, http: h11.Connection) -> HttpRequest | RefusedError:
-    head: h11.Request | None = None
-    body = bytearray()
-    while not isinstance(event := http.next_event(), h11.EndOfMessage):
-        if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(_CHUNK_BYTES))
-        elif isinstance(event, h11.Request):
-            head = event
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > MAX_BODY_BYTES:
-                return RefusedError(413, f"The body has more than {MAX_BODY_BYTES:,} bytes.")
-        else:
-            break
-    if head is None or not isinstance(event, h11.EndOfMessage):
+    if head is None:
         raise ConnectionResetError
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
     return HttpRequest(head.method.decode("ascii"), head.target.decode("latin-1"), headers, bytes(body))
@@ -144,11 +126,10 @@ async def _while_connected(
     reader: asyncio.StreamReader, answering: asyncio.Future[HttpResponse]
 ) -> HttpResponse:
     """Return the answer. Raises ConnectionResetError, and cancels it, if the client leaves before."""
-    leaving = asyncio.ensure_future(reader.read(_CHUNK_BYTES))
-    both: tuple[asyncio.Future[Any], ...] = (answering, leaving)
+    both: tuple[asyncio.Future[Any], ...] = (answering, asyncio.ensure_future(reader.read(_CHUNK_BYTES)))
     try:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if leaving.done() and not answering.done() and not leaving.result():
+        if not answering.done() and both[1].result() == b"":
             raise ConnectionResetError
         return await answering
     finally:

@@ -1,7 +1,4 @@
-"""The requests of llama-server, OpenAI-like servers and Ollama as data.
-
-Each dialect reads a request into a `Query`, and writes a completion as that server would.
-"""
+"""The requests of llama-server, OpenAI-like servers and Ollama: read as a `Query`, answered as they do."""
 
 from __future__ import annotations
 
@@ -9,15 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from completion_engine.text_window import without_surrogates
-from lsp_server.http_api.completions import Completion
 from lsp_server.http_api.connections import RefusedError
 from lsp_server.http_api.prompts import CursorText, read_prompt
 from lsp_server.workspace.documents import plain_newlines
 
-MODEL = "slipstream"
+MODEL, _JSON = "slipstream", "application/json"
 _MAX_CHUNKS = 64
 Body = Mapping[str, Any]
 
@@ -32,13 +28,6 @@ class Query:
     streams: bool
     stops: object = None
     fields: object = None
-
-
-class Dialect(NamedTuple):
-    """How a kind of server reads requests, and writes the type and the bytes of a response."""
-
-    read: Callable[[Body], Query]
-    write: Callable[[Query, Completion], tuple[str, bytes]]
 
 
 def read_json(body: bytes) -> Body:
@@ -73,6 +62,20 @@ def _query(cursor: CursorText, options: Body, max_tokens: str, *, streams: bool)
     return Query(cursor, limits, is_asked, streams, options.get("stop"), options.get("response_fields"))
 
 
+def _times(stats: Body) -> dict[str, tuple[int, float]]:
+    """Return the tokens and milliseconds of reading the prompt and of writing."""
+    ms = stats.get("ms", {})
+    reading_ms = float(ms.get("prefill", 0.0)) + float(ms.get("prompt", 0.0))
+    num_read = stats.get("num_prompt_tokens", 0) - stats.get("num_cached_tokens", 0)
+    writing_ms = max(0.0, float(ms.get("total", 0.0)) - reading_ms)
+    return {"prompt": (num_read, reading_ms), "predicted": (stats.get("num_tokens", 0), writing_ms)}
+
+
+def _as_event(query: Query, value: object, end: bytes = b"") -> tuple[str, bytes]:
+    data = write_json(value)
+    return ("text/event-stream", b"data: %b\n\n%b" % (data, end)) if query.streams else (_JSON, data)
+
+
 def _read_infill(body: Body) -> Query:
     extra = body.get("input_extra")
     chunks = [chunk for chunk in (extra if isinstance(extra, list) else ()) if isinstance(chunk, dict)]
@@ -82,29 +85,18 @@ def _read_infill(body: Body) -> Query:
     return _query(cursor, body, "n_predict", streams=body.get("stream") is True)
 
 
-def _times(stats: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
-    """Return the tokens and milliseconds of reading the prompt and of writing."""
-    ms = stats.get("ms", {})
-    reading_ms = float(ms.get("prefill", 0.0)) + float(ms.get("prompt", 0.0))
-    num_read = stats.get("num_prompt_tokens", 0) - stats.get("num_cached_tokens", 0)
-    writing_ms = max(0.0, float(ms.get("total", 0.0)) - reading_ms)
-    return {"prompt": (num_read, reading_ms), "predicted": (stats.get("num_tokens", 0), writing_ms)}
-
-
-def _write_infill(query: Query, completion: Completion) -> tuple[str, bytes]:
+def _write_infill(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
     timings: dict[str, float] = {}
-    for kind, (num_tokens, ms) in _times(completion.stats).items():
+    for kind, (num_tokens, ms) in _times(stats).items():
         timings |= {f"{kind}_n": num_tokens, f"{kind}_ms": round(ms, 3)}
         timings[f"{kind}_per_token_ms"] = round(ms / num_tokens, 3) if num_tokens else 0.0
         timings[f"{kind}_per_second"] = round(num_tokens / ms * 1000, 3) if ms else 0.0
+    cached = {"tokens_cached": stats.get("num_cached_tokens", 0), "truncated": False}
     whole: dict[str, Any] = {
-        "content": completion.text,
+        "content": text,
         "model": MODEL,
         "stop": True,
-        "tokens_predicted": completion.stats.get("num_tokens", 0),
-        "tokens_evaluated": completion.stats.get("num_prompt_tokens", 0),
-        "tokens_cached": completion.stats.get("num_cached_tokens", 0),
-        "truncated": False,
+        **cached,
         "timings": timings,
     }
     if isinstance(query.fields, list):
@@ -113,65 +105,51 @@ def _write_infill(query: Query, completion: Completion) -> tuple[str, bytes]:
     return _as_event(query, whole)
 
 
-def _as_event(query: Query, value: object, end: bytes = b"") -> tuple[str, bytes]:
-    data = write_json(value)
-    return (
-        ("text/event-stream", b"data: %b\n\n%b" % (data, end))
-        if query.streams
-        else ("application/json", data)
-    )
-
-
 def _read_openai(body: Body) -> Query:
     cursor = read_prompt(_text(body, "prompt"), _text(body, "suffix"))
     return _query(cursor, body, "max_tokens", streams=body.get("stream") is True)
 
 
-def _write_openai(query: Query, completion: Completion) -> tuple[str, bytes]:
-    num_read, num_written = (completion.stats.get(name, 0) for name in ("num_prompt_tokens", "num_tokens"))
+def _write_openai(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
+    num_read, num_written = (stats.get(name, 0) for name in ("num_prompt_tokens", "num_tokens"))
     usage = {
         "prompt_tokens": num_read,
         "completion_tokens": num_written,
         "total_tokens": num_read + num_written,
     }
-    whole = {
-        "id": f"cmpl-{time.time_ns():x}",
-        "object": "text_completion",
-        "created": int(time.time()),
-        "model": MODEL,
-        "choices": [{"index": 0, "text": completion.text, "logprobs": None, "finish_reason": "stop"}],
-        "usage": usage,
-    }
-    return _as_event(query, whole, b"data: [DONE]\n\n")
+    head = {"id": f"cmpl-{time.time_ns():x}", "object": "text_completion", "created": int(time.time())}
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": "stop"}
+    return _as_event(
+        query, {**head, "model": MODEL, "choices": [choice], "usage": usage}, b"data: [DONE]\n\n"
+    )
 
 
 def _read_ollama(body: Body) -> Query:
     given = body.get("options")
-    options = given if isinstance(given, dict) else {}
     cursor = read_prompt(_text(body, "prompt"), _text(body, "suffix"))
+    options = given if isinstance(given, dict) else {}
     return _query(cursor, options, "num_predict", streams=body.get("stream") is not False)
 
 
-def _write_ollama(query: Query, completion: Completion) -> tuple[str, bytes]:
-    (num_read, reading_ms), (num_written, writing_ms) = _times(completion.stats).values()
+def _write_ollama(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
+    (num_read, reading_ms), (num_written, writing_ms) = _times(stats).values()
     head = {"model": MODEL, "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     last = {
         "done": True,
         "done_reason": "stop",
         "total_duration": int((reading_ms + writing_ms) * 1e6),
         "prompt_eval_count": num_read,
-        "prompt_eval_duration": int(reading_ms * 1e6),
         "eval_count": num_written,
-        "eval_duration": int(writing_ms * 1e6),
     }
     if not query.streams:
-        return "application/json", write_json({**head, "response": completion.text, **last})
-    text = write_json({**head, "response": completion.text, "done": False})
-    return "application/x-ndjson", b"%b\n%b\n" % (text, write_json({**head, "response": "", **last}))
+        return _JSON, write_json({**head, "response": text, **last})
+    first = write_json({**head, "response": text, "done": False})
+    return "application/x-ndjson", b"%b\n%b\n" % (first, write_json({**head, "response": "", **last}))
 
 
-DIALECTS: Mapping[str, Dialect] = {
-    "/infill": Dialect(_read_infill, _write_infill),
-    "/v1/completions": Dialect(_read_openai, _write_openai),
-    "/api/generate": Dialect(_read_ollama, _write_ollama),
+# By address: how a request is read, and how the type and the bytes of its response are written.
+DIALECTS: Mapping[str, tuple[Callable[[Body], Query], Callable[[Query, str, Body], tuple[str, bytes]]]] = {
+    "/infill": (_read_infill, _write_infill),
+    "/v1/completions": (_read_openai, _write_openai),
+    "/api/generate": (_read_ollama, _write_ollama),
 }

@@ -21,7 +21,7 @@ from completion_engine.errors import UserError
 from lsp_server.commands.local_engine import read_source, settings_for
 from lsp_server.http_api.prompts import CursorText
 from lsp_server.workspace.documents import plain_newlines
-from ngram_cache.file_names import TOOL_FOLDERS, is_secret_path, name_in
+from ngram_cache.file_names import TOOL_FOLDERS, is_secret_path
 from ngram_cache.repository import Repository, SkippedFileError
 
 MAX_DOCUMENTS = 16
@@ -31,7 +31,7 @@ _MIN_SHARE = 0.6  # of a text's lines are in its document: the user has edited t
 _MAX_NEW_LINES = 2  # a text with more may be from another file
 _NUM_ANCHOR_LINES = 4  # at each end of a text, which say where in the document it lies
 _SEARCH_AGAIN_S, _MAX_SEARCH_S = 30.0, 3.0
-_MAX_WALKED_FILES, _MAX_SECRET_BYTES = 100_000, 64 * 1024
+_MAX_WALKED_FOLDERS, _MAX_SECRET_BYTES = 20_000, 64 * 1024
 # Outside of all folders for the language server, which judges its name alone.
 _UNSAVED = "slipstream-http:/{}/{}"
 
@@ -64,10 +64,10 @@ class HttpDocuments:
 
         The document is a new one if the client did not send it before.
         """
-        lines = _lines_of(cursor)
+        lines = _lines_of(cursor.prefix + cursor.suffix)
         counts = [(_num_in(known.text, lines), known) for known in reversed(self._open.values())]
         num_found, document = max(counts, key=lambda pair: pair[0], default=(0, None))
-        if num_found == 0 or num_found < _MIN_SHARE * len(lines):
+        if num_found < max(1, _MIN_SHARE * len(lines)):
             document = None
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         if document is None or (may_be_another and time.monotonic() > document.search_s):
@@ -95,16 +95,16 @@ class HttpDocuments:
     def _unsaved(self, cursor: CursorText) -> HttpDocument:
         """Return a document without a file. Short texts share one: their lines change with each key."""
         for known in () if cursor.name else self._open.values():
-            if known.is_unsaved and len(_lines_of(CursorText(known.text, ""))) < _MIN_LINES:
+            if known.is_unsaved and len(_lines_of(known.text)) < _MIN_LINES:
                 return known
         self._num_unsaved += 1
         language = canonical_language(cursor.language) if cursor.language else language_of_path(cursor.name)
         return HttpDocument(_UNSAVED.format(self._num_unsaved, quote(cursor.name)), language)
 
 
-def _lines_of(cursor: CursorText) -> list[str]:
+def _lines_of(text: str) -> list[str]:
     """Return the lines by which a text is recognized."""
-    stripped = {line.strip() for line in (cursor.prefix + cursor.suffix).split("\n")}
+    stripped = {line.strip() for line in text.split("\n")}
     return sorted((line for line in stripped if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
 
 
@@ -144,28 +144,25 @@ def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> I
     for folder in folders:
         yield from _secret_files(folder)
     for folder in folders:
-        if (options := settings_for(folder).index) is None:
-            continue
-        repository = Repository(folder, options)
-        root = repository.root
-        inner = [name_in(root, Path(os.path.normpath(root / name))) for name in names]
-        with contextlib.suppress(SkippedFileError):
-            for file in [repository.find(name.as_posix()) for name in inner if name is not None]:
-                yield root / file.path, repository.read(file)
-        for file in reversed(repository.walk().files if has_all else ()):
-            with contextlib.suppress(SkippedFileError):
-                yield root / file.path, repository.read(file)
+        if (options := settings_for(folder).index) is not None:
+            repository = Repository(folder, options)
+            files = repository.walk().files[::-1]
+            named = [file for file in files if any(_ends_alike(file.path, name) for name in names)]
+            for file in (*named, *(files if has_all else ())):
+                with contextlib.suppress(SkippedFileError):
+                    yield repository.root / file.path, repository.read(file)
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    """Return whether one path is the end of the other one."""
+    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
 
 
 def _secret_files(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield files whose names the language server refuses."""
-    for path in islice(_walk(folder), _MAX_WALKED_FILES):
-        if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file() and not path.is_symlink():
-            with contextlib.suppress(OSError), path.open("rb") as file:
-                yield path, file.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for parent, inner, files in os.walk(folder):
+    for parent, inner, names in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
         inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
-        yield from (Path(parent, name) for name in files)
+        for path in [Path(parent, name) for name in names]:
+            if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
+                with contextlib.suppress(OSError), path.open("rb") as file:
+                    yield path, file.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")

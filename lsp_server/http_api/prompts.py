@@ -25,7 +25,7 @@ class CursorText:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of files that the text may be from."""
-        return tuple(name for name in (self.name, *self.other_names) if name and "\0" not in name)
+        return tuple(name.replace("\\", "/") for name in (self.name, *self.other_names) if name)
 
 
 # Marks of the prefix, the suffix and the middle, in any order in a prompt. Codestral has none for the middle.
@@ -40,10 +40,10 @@ _TEMPLATES = (
     ("[PREFIX]", "[SUFFIX]", "[MIDDLE]"),
 )
 _COMMENT = r"(?:#|//|--|;|%|<!--|/\*|\")"
-# A name of the file whose text follows: after a mark of a model's family, or as a comment.
+# The name of the file whose text follows: after a mark of a model's family, or as a comment.
 _NAME = re.compile(
     r"(?P<mark><\|file_sep\|>|<file_sep>|<filename>|<\|file_separator\|>|<｜file▁sep｜>|^\+{5} )?"  # noqa: RUF001
-    rf"(?(mark)|^{_COMMENT} ?)((?:[\w.@~ -]{{1,80}}[/\\])*[\w.@-]{{1,80}}\.\w{{1,12}}) *(?:-->|\*/)?\n",
+    rf"(?(mark)|^{_COMMENT} ?)((?:[\w.@~ -]{{1,80}}/)*[\w.@-]{{1,80}}\.\w{{1,12}}) *(?:-->|\*/)?\n",
     re.MULTILINE,
 )
 _LEADING_COMMENTS = re.compile(rf"\n?(?:[ \t]*{_COMMENT}[^\n]*\n)*")
@@ -56,10 +56,9 @@ def read_prompt(prompt: str, suffix: str = "") -> CursorText:
     for template in _TEMPLATES:
         if all(mark in prompt or mark == "[MIDDLE]" for mark in template):
             before, *pieces = re.split(f"({'|'.join(map(re.escape, template))})", prompt)
-            first, second, middle = (
-                dict(zip(pieces[::2], pieces[1::2], strict=True)).get(m, "") for m in template
-            )
-            prefix, suffix = first + middle, second
+            parts = dict(zip(pieces[::2], pieces[1::2], strict=True))
+            first, suffix, middle = (parts.get(mark, "") for mark in template)
+            prefix = first + middle
             break
     if note := _LANGUAGE.match(prefix):  # minuet
         return CursorText(prefix[note.end() :], suffix, language=note[1])

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import hmac
 import re
-from typing import Any
 
 from lsp_server.commands.language_client import ServerGoneError
-from lsp_server.http_api.completions import Completion, Completions
+from lsp_server.http_api.completions import Completions
 from lsp_server.http_api.connections import HttpRequest, HttpResponse, RefusedError
-from lsp_server.http_api.dialects import DIALECTS, MODEL, Dialect, read_json, write_json
+from lsp_server.http_api.dialects import DIALECTS, MODEL, Body, read_json, write_json
+from lsp_server.protocol.framing import ResponseError
+from lsp_server.protocol.reasons import REASONS
 
 _HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _ORIGIN = re.compile(rf"https?://{_HOST.pattern}", re.IGNORECASE)
-_DETAILS = {"family": MODEL, "families": [MODEL], "parameter_size": "", "quantization_level": ""}
 _OLLAMA = {"name": MODEL, "model": MODEL, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": ""}
-# Addresses at which clients look what the server can do.
-_FIXED: dict[tuple[str, str], object] = {
-    ("GET", "/v1/models"): {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": MODEL}]},
-    ("GET", "/api/tags"): {"models": [{**_OLLAMA, "details": _DETAILS}]},
-    ("GET", "/api/version"): {"version": "0.0.0"},
-    ("POST", "/api/show"): {
-        "template": "{{ .Prompt }}{{ .Suffix }}",
-        "details": _DETAILS,
-        "model_info": {},
-        "capabilities": ["completion", "insert"],
-    },
+# Addresses at which clients look for models.
+_FIXED: dict[str, object] = {
+    "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": MODEL}]},
+    "/api/tags": {"models": [{**_OLLAMA, "details": {"family": MODEL}}]},
 }
 
 
@@ -42,7 +35,7 @@ class Routes:
                 raise request
             self._check(request)
             return await self._find(request)
-        except (RefusedError, ServerGoneError) as error:
+        except (RefusedError, ServerGoneError, ResponseError) as error:
             status = error.status if isinstance(error, RefusedError) else 503
             return HttpResponse(status, write_json({"error": {"code": status, "message": str(error)}}))
 
@@ -60,36 +53,34 @@ class Routes:
             )
 
     async def _find(self, request: HttpRequest) -> HttpResponse:
-        method, path = request.method, request.target.partition("?")[0]
-        if method == "POST" and path in DIALECTS:
-            return await self._complete(DIALECTS[path], request.body)
-        if method == "GET" and path in {"/health", "/props"}:
-            stats = await self._completions.stats()
-            return _health(stats) if path == "/health" else _props(stats)
-        if (method, path) in _FIXED:
-            return HttpResponse(200, write_json(_FIXED[method, path]))
-        raise RefusedError(404, "There is nothing at this address.")
+        path = request.target.partition("?")[0]
+        if request.method == "POST" and path in DIALECTS:
+            return await self._complete(path, read_json(request.body))
+        if request.method == "GET" and path in _FIXED:
+            return HttpResponse(200, write_json(_FIXED[path]))
+        if request.method != "GET" or path not in {"/health", "/props"}:
+            raise RefusedError(404, "There is nothing at this address.")
+        stats = await self._completions.stats()
+        if path == "/props":
+            facts = {
+                "model_alias": MODEL,
+                "model_path": stats["engine"].get("target", MODEL),
+                "total_slots": 1,
+            }
+            return HttpResponse(200, write_json({**facts, "default_generation_settings": {"n_ctx": 0}}))
+        if stats["state"] != "ready":
+            raise RefusedError(503, stats["message"] or REASONS["engine-loading"])
+        return HttpResponse(200, write_json({"status": "ok"}))
 
-    async def _complete(self, dialect: Dialect, body: bytes) -> HttpResponse:
-        query, completion = dialect.read(read_json(body)), Completion()
+    async def _complete(self, path: str, body: Body) -> HttpResponse:
+        read, write = DIALECTS[path]
+        query = read(body)
+        found: Body = {"text": "", "reason": "", "stats": {}}
         if query.is_asked:
-            completion = await self._completions.complete(query.cursor, query.limits)
-        text = completion.text
+            found = await self._completions.complete(query.cursor, query.limits)
+        text = str(found["text"])
         for stop in query.stops if isinstance(query.stops, list) else [query.stops]:
             text = text.partition(stop)[0] if isinstance(stop, str) and stop else text
-        content_type, data = dialect.write(query, completion._replace(text=text))
-        reason = "" if text else completion.reason.encode("ascii", "replace").decode()
+        content_type, data = write(query, text, found["stats"])
+        reason = "" if text else found["reason"].encode("ascii", "replace").decode()
         return HttpResponse(200, data, content_type, reason)
-
-
-def _health(stats: dict[str, Any]) -> HttpResponse:
-    if stats["state"] != "ready":
-        raise RefusedError(503, stats["message"])
-    return HttpResponse(200, write_json({"status": "ok"}))
-
-
-def _props(stats: dict[str, Any]) -> HttpResponse:
-    settings = {"n_ctx": 0, "params": {}}
-    name = str(stats["engine"].get("target", MODEL))
-    facts = {"model_path": name, "model_alias": MODEL, "total_slots": 1}
-    return HttpResponse(200, write_json({**facts, "default_generation_settings": settings}))
