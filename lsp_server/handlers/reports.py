@@ -17,6 +17,7 @@ from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.offers import CompletionRecord
 
+_MAX_LIMIT = 1_000_000  # milliseconds or tokens; whole numbers of JSON have no end
 _EXPECTED = "Expected {id} or {textDocument: {uri}, position: {line, character}}."
 
 
@@ -41,7 +42,9 @@ async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     """
     uri, place = _parse(params)
     given = (params.get(name) for name in ("deadlineMs", "maxTokens"))
-    deadline_ms, num_tokens = (it if isinstance(it, int) and it > 0 else None for it in given)
+    deadline_ms, num_tokens = (
+        min(it, _MAX_LIMIT) if isinstance(it, int) and it > 0 else None for it in given
+    )
     try:
         offers = await suggest(server, uri, place, "maybe", Wishes(None, deadline_ms or 0, num_tokens))
     except SupersededError:

@@ -10,10 +10,11 @@ import contextlib
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from completion_engine.cutting.language_names import canonical_language, language_of_path
@@ -34,6 +35,7 @@ _SEARCH_AGAIN_S, _MAX_SEARCH_S = 30.0, 3.0
 _MAX_WALKED_FOLDERS, _MAX_SECRET_BYTES = 20_000, 64 * 1024
 # Outside of all folders for the language server, which judges its name alone.
 _UNSAVED = "slipstream-http:/{}/{}"
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -65,13 +67,12 @@ class HttpDocuments:
         The document is a new one if the client did not send it before.
         """
         lines = _lines_of(cursor.prefix + cursor.suffix)
-        counts = [(_num_in(known.text, lines), known) for known in reversed(self._open.values())]
-        num_found, document = max(counts, key=lambda pair: pair[0], default=(0, None))
-        if num_found < max(1, _MIN_SHARE * len(lines)):
-            document = None
+        found = ((known, known.text) for known in reversed(self._open.values()))
+        document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         if document is None or (may_be_another and time.monotonic() > document.search_s):
-            path = await asyncio.to_thread(find_file, self._folders, lines, cursor.names)
+            files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
+            path, _ = await asyncio.to_thread(_best_of, files, lines)
             document = self._of_file(path) if path else document or self._unsaved(cursor)
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
         self._open[document.uri] = document
@@ -108,8 +109,16 @@ def _lines_of(text: str) -> list[str]:
     return sorted((line for line in stripped if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
 
 
-def _num_in(text: str, lines: Sequence[str]) -> int:
-    return sum(line in text for line in lines)
+def _best_of(texts: Iterable[tuple[_T, str]], lines: Sequence[str]) -> tuple[_T | None, int]:
+    """Return the owner of the first text with most of these lines, if it has enough, and their number."""
+    best, most, until_s = None, 0, time.monotonic() + _MAX_SEARCH_S
+    for owner, text in texts:
+        stripped = {line.strip() for line in text.split("\n")}
+        if (num_found := sum(line in stripped for line in lines)) > most:
+            best, most = owner, num_found
+        if most == len(lines) or time.monotonic() > until_s:
+            break
+    return (best, most) if most >= _MIN_SHARE * len(lines) else (None, most)
 
 
 def _around(text: str, cursor: CursorText) -> tuple[str, str]:
@@ -123,20 +132,6 @@ def _around(text: str, cursor: CursorText) -> tuple[str, str]:
     has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
     has_tail = tail != "" and text.count(tail) == 1 and end >= start
     return text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
-
-
-def find_file(folders: Sequence[Path], lines: Sequence[str], names: Sequence[str]) -> Path | None:
-    """Return the file that has most of these lines, if it has enough of them.
-
-    Among equal ones, files with secrets come first, then those of these names, then those written last.
-    """
-    best, most, until_s = None, 0, time.monotonic() + _MAX_SEARCH_S
-    for path, text in _files(folders, names, has_all=len(lines) >= _MIN_LINES):
-        if (num_found := _num_in(text, lines)) > most:
-            best, most = path, num_found
-        if most == len(lines) or time.monotonic() > until_s:
-            break
-    return best if most >= _MIN_SHARE * len(lines) else None
 
 
 def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> Iterator[tuple[Path, str]]:
