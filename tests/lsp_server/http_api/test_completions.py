@@ -60,6 +60,7 @@ async def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     command = (sys.executable, str(tmp_path / "server.py"), str(tmp_path / "heard"))
     monkeypatch.setattr(completions, "SERVER_COMMAND", command)
     async with aclosing(Completions([])) as started:
+        await started.stats()
         yield Recorded(started, tmp_path / "heard")
 
 
@@ -102,7 +103,6 @@ async def test_the_server_has_the_text_of_the_client_after_each_request(recorded
 
 
 async def test_the_server_is_told_that_no_text_may_leave(recorded: Recorded) -> None:
-    await recorded.completions.stats()
     (params,) = recorded.params("initialize")
     assert params["initializationOptions"] == {"slipstream": {"remote": {"url": ""}}}
 
