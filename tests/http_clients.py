@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[1]
 PATIENCE_S = 120.0
 LOOPBACK = "127.0.0.1"
 COMMAND = (str(Path(sys.executable).with_name("slipstream")), "serve", "--http", "0")
@@ -39,9 +41,8 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class HttpProcess:
-    """The server, and the port that it has."""
+    """The server on a port."""
 
-    process: asyncio.subprocess.Process
     port: int
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -74,22 +75,18 @@ def request(path: str, body: bytes = b"", *, is_post: bool = True, **headers: st
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-@asynccontextmanager
-async def http_process(*arguments: str | Path, env: Mapping[str, str]) -> AsyncIterator[HttpProcess]:
+@contextmanager
+def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[HttpProcess]:
     """The server for folders, until the end of the block."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *map(str, arguments), env=dict(env), stderr=pipe, cwd=Path(__file__).parents[1]
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            line = (await process.stderr.readline()).decode()
-        port = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-        assert port is not None, line
-        yield HttpProcess(process, int(port[1]))
-    finally:
-        if process.returncode is None:
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], env=dict(env), stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            port = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            assert port is not None, line
+            yield HttpProcess(int(port[1]))
+        finally:
             process.terminate()
-        async with asyncio.timeout(PATIENCE_S):
-            await process.communicate()
+            process.communicate(timeout=PATIENCE_S)

@@ -52,7 +52,7 @@ async def scripted(*arguments: str | Path) -> AsyncIterator[tuple[HttpProcess, H
     with own_hosts() as hosts:
         env = environment(hosts)
         await (window := await window_at_host(env)).begin()
-        async with http_process(*arguments, env=env) as http:
+        with http_process(*arguments, env=env) as http:
             await window.close()
             yield http, hosts
 
@@ -321,7 +321,7 @@ async def test_no_text_leaves_this_machine(repository: Path, tiny_model_dir: Pat
         env = environment(hosts)
         remote = f'[remote]\nurl = "{server.url}"\ntokenizer = "{tmp_path}"\n'
         write_config(env, f'target = "{tiny_model_dir}"\ndevice = "cpu"\neagerness = 1\n{remote}')
-        async with http_process(repository, env=env) as http:
+        with http_process(repository, env=env) as http:
             await until_ready(http)
             assert (await http.ask("/infill", infill(FILES["known.py"], ""))).json["content"]
             assert (await http.ask("/infill", infill())).json["content"]

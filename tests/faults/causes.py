@@ -168,7 +168,7 @@ def over_http(*data: bytes, num_clients: int = 1, pause_s: float = 0.5) -> Cause
     """Clients of an HTTP server at the host send these bytes and go; then it answers a good one."""
 
     async def cause(bench: Bench) -> None:
-        async with http_process(bench.root, env=bench.env) as http:
+        with http_process(bench.root, env=bench.env) as http:
             clients = [await http.connect() for _ in range(num_clients)]
             for _, writer in clients:
                 with suppress(OSError, TimeoutError):
