@@ -19,7 +19,7 @@ from lsp_server.http_api.connections import LOOPBACK, http_server
 from lsp_server.http_api.routes import Routes
 from lsp_server.sharing.system import make_private_folder, on_terminate
 
-DEFAULT_PORT = 8012  # where llama.vim and llama.vscode look
+DEFAULT_PORT = 8012  # llama.vim and llama.vscode use it
 
 
 def serve_http(places: Sequence[str], *, needs_token: bool) -> None:

@@ -1,4 +1,4 @@
-"""The language server's client behind all HTTP clients: sends their texts, and requests completions."""
+"""The one client of the language server for all HTTP clients: sends their texts, and requests completions."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ngram_cache.repository import Repository, SkippedFileError
 MAX_DOCUMENTS = 16
 _MIN_LINE_CHARS, _MAX_LINES = 8, 40  # short lines are in many files; the longest ones are enough
 _MIN_LINES = 3  # a text with fewer is looked for in named files and in those with secrets only
-_MIN_SHARE = 0.6  # of a text's lines are in its document: the user has edited the others
+_MIN_SHARE = 0.6  # the user has edited the other lines of a text
 _MAX_NEW_LINES = 2  # a text with more may be from another file
 _NUM_ANCHOR_LINES = 4  # at each end of a text, which say where in the document it lies
 _SEARCH_AGAIN_S, _MAX_SEARCH_S = 30.0, 3.0

@@ -1,4 +1,4 @@
-"""What the language server receives of a client's texts: a scripted server that writes down each message."""
+"""The messages that the language server receives: a scripted server that writes down each message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of HTTP clients, over real sockets: what is read, what is refused, and what ends an answer."""
+"""The bytes of HTTP clients, over real sockets: requests that are read, refused or cancelled."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PLAIN = CursorText(BEFORE, AFTER)
 NAMED = CursorText(BEFORE, AFTER, "app/files.py")
 OTHER = "def other():\n    pass\n"
 
-# What each client makes of the text: the prompt, its suffix, and what is read back.
+# The prompt that each client makes of the text, its suffix, and what is read back.
 PROMPTS: dict[str, tuple[str, str, CursorText]] = {
     "a prompt and a suffix": (BEFORE, AFTER, PLAIN),
     "a prompt alone": (BEFORE, "", CursorText(BEFORE, "")),
