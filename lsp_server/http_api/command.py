@@ -10,14 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import platformdirs
-
 from completion_engine.errors import DataError, MachineError, UserError
 from lsp_server.commands.repository_index import checked_folder
 from lsp_server.http_api.completions import Completions
 from lsp_server.http_api.connections import LOOPBACK, http_server
 from lsp_server.http_api.routes import Routes
 from lsp_server.sharing.system import make_private_folder, on_terminate
+from lsp_server.workspace.usage_by_day import http_token_path
 
 DEFAULT_PORT = 8012  # llama.vim and llama.vscode use it
 
@@ -35,14 +34,9 @@ def serve_http(places: Sequence[str], *, needs_token: bool) -> None:
         sys.exit(130)
 
 
-def token_file() -> Path:
-    """The file that holds the token of HTTP clients."""
-    return platformdirs.user_state_path("slipstream", appauthor=False) / "http-token"
-
-
 def read_token() -> str:
     """Return the token of HTTP clients, a new one if there is none. Raises DataError for an unusable one."""
-    path = token_file()
+    path = http_token_path()
     make_private_folder(path.parent)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="latin-1") as file:
         if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -63,7 +57,7 @@ async def _serve(port: int, folders: Sequence[Path], *, needs_token: bool) -> No
         try:
             async with http_server(port, Routes(completions, token).answer) as bound:
                 names = ", ".join(map(str, folders)) or "no folder: name one, so that files are found"
-                needs = f" Clients need the token in {token_file()}." if token else ""
+                needs = f" Clients need the token in {http_token_path()}." if token else ""
                 address = f"http://{LOOPBACK}:{bound}"
                 sys.stderr.write(f"Slipstream answers at {address} for {names}.{needs} Ctrl+C ends it.\n")
                 sys.stderr.flush()

@@ -210,7 +210,8 @@ def test_llama_vim_shows_a_suggestion_and_tab_writes_it(
     with own_hosts() as hosts, http_process(document.parent, env=environment | hosts.env) as http:
         settings.write_text(
             f"set nocompatible noswapfile rtp^={client_source('llama.vim')}\n"
-            f"let g:llama_config = {{'endpoint_fim': 'http://127.0.0.1:{http.port}/infill'}}\n"
+            "let g:llama_config = {'show_info': 0}\n"
+            f"let g:llama_config.endpoint_fim = 'http://127.0.0.1:{http.port}/infill'\n"
         )
         terminal = start([vim, *(["--clean"] if editor != "vim" else []), "-u", str(settings)])
         until_shown(terminal, "(Rectangle)")
