@@ -64,9 +64,24 @@ def serve(
     shared: Annotated[
         bool, typer.Option("--shared", help="Share one engine with your other editor windows.")
     ] = False,
+    http: Annotated[bool, typer.Option("--http", help="Answer plugins over HTTP instead.")] = False,
+    token: Annotated[bool, typer.Option("--token", help="With --http: require the token.")] = False,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PORT] [FOLDER]...", help="With --http.", show_default=False),
+    ] = None,
 ) -> None:
     """Run the language server."""
     del stdio
+    if http:
+        check_home(os.environ)
+        protect_files()
+        from lsp_server.http_api.command import serve_http  # noqa: PLC0415 - only here
+
+        serve_http(places or (), needs_token=token)
+        return
+    if token or places:
+        raise typer.BadParameter("PORT, FOLDER and --token need --http.")
     if sys.stdin.isatty():
         sys.stderr.write("The language server waits for an editor's messages on stdin. Ctrl+C ends it.\n")
     from lsp_server.__main__ import serve_alone  # noqa: PLC0415 - only here

@@ -109,6 +109,7 @@ class LanguageClient:
         position_encoding: PositionEncoding = "utf-16",
         settings: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        name: str = OWN_CLIENT,
     ) -> Message:
         """Initialize the server with the `slipstream` settings; returns its InitializeResult.
 
@@ -118,7 +119,7 @@ class LanguageClient:
         encodings = list(dict.fromkeys((position_encoding, "utf-16")))
         params = {
             "processId": os.getpid(),
-            "clientInfo": {"name": OWN_CLIENT},
+            "clientInfo": {"name": name},
             "rootUri": root.as_uri() if root else None,
             "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}] if root else None,
             "capabilities": {
@@ -131,6 +132,15 @@ class LanguageClient:
         result = await self.request("initialize", params)
         self.notify("initialized", {})
         return dict(result)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the conversation is over."""
+        return bool(self._gone) or self.process.returncode is not None
+
+    def has_open(self, uri: str) -> bool:
+        """Return whether a document is open."""
+        return uri in self._versions
 
     def open(self, uri: str, text: str, *, language: str) -> None:
         """Open a document as version 1."""
@@ -212,7 +222,7 @@ class LanguageClient:
         self._stdin.write(encode({"jsonrpc": "2.0", **message}))
 
     def _check_alive(self) -> None:
-        if self._gone or self.process.returncode is not None:
+        if self.has_ended:
             raise self._gone_error()
 
     def _gone_error(self) -> ServerGoneError:

@@ -25,7 +25,7 @@ from lsp_server.sharing import address
 from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.sharing.log import log_path
 from lsp_server.workspace.settings_reading import user_file
-from lsp_server.workspace.usage_by_day import usage_path
+from lsp_server.workspace.usage_by_day import http_token_path, usage_path
 from ngram_cache.saved_index import saved_in
 
 app = new_app()
@@ -94,6 +94,7 @@ def _stored(environment: Mapping[str, str]) -> Iterator[Stored]:
             yield Stored(path, "an index", Path(named))
     yield Stored(log_path().parent, "logs")
     yield Stored(usage_path(), "statistics by day")
+    yield Stored(http_token_path(), "the token of HTTP clients")
     yield Stored(user_file(), "your settings")
     for folder in address.folders(environment):
         yield Stored(folder, "the socket of the shared process")

@@ -40,6 +40,21 @@ class Selected:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The client's own part of a request: the item that is selected, and limits in place of the settings'.
+
+    A `deadline_ms` of 0 waits for the whole suggestion; `max_tokens` only lowers the setting.
+    """
+
+    selected: Selected | None = None
+    deadline_ms: float | None = None
+    max_tokens: int | None = None
+
+
+NO_WISHES = Wishes()
+
+
 async def inline_completion(
     server: SlipstreamServer, params: types.InlineCompletionParams
 ) -> types.InlineCompletionList:
@@ -50,7 +65,7 @@ async def inline_completion(
     selected = None
     if (info := params.context.selected_completion_info) is not None:
         selected = Selected(line_column_of(info.range.start), line_column_of(info.range.end), info.text)
-    offers = await suggest(server, uri, place, asked, selected)
+    offers = await suggest(server, uri, place, asked, Wishes(selected))
     return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
@@ -70,14 +85,14 @@ async def suggest(
     uri: str,
     place: LineColumn,
     asked: TriggerKind,
-    selected: Selected | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> tuple[Offer, ...]:
-    """Return the suggestions at a cursor, best first; they continue the `selected` item.
+    """Return the suggestions at a cursor, best first; they continue the selected item.
 
     Raises CancelledError when the client cancelled, or sent a newer request: no client waits for this one.
     """
     begin = time.perf_counter()
-    session = server.session
+    session, selected = server.session, wishes.selected
     session.measurements.num_requests += 1
     server.prefetch_timer.requested(by_itself=asked == "by typing", has_selection=selected is not None)
     snapshot = session.snapshot(uri, place)
@@ -100,7 +115,7 @@ async def suggest(
         return ()
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     is_repeated = session.offers.last_at(snapshot) is not None
-    request = replace(_as_asked(request, asked, settings), is_repeated=is_repeated)
+    request = replace(_as_asked(request, asked, settings, wishes), is_repeated=is_repeated)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
         is_allowed = await server.leave_rules.allow(location, exclude)
@@ -118,10 +133,16 @@ async def suggest(
     return offers
 
 
-def _as_asked(request: CompletionRequest, asked: TriggerKind, settings: Settings) -> CompletionRequest:
+def _as_asked(
+    request: CompletionRequest, asked: TriggerKind, settings: Settings, wishes: Wishes
+) -> CompletionRequest:
     """Suppress automatic suggestions at positions that the settings exclude; an explicit request gets
     several, unfiltered.
     """
+    if wishes.deadline_ms is not None:
+        request = replace(request, deadline_ms=wishes.deadline_ms)
+    if wishes.max_tokens is not None:
+        request = replace(request, max_tokens=min(wishes.max_tokens, request.max_tokens))
     if asked == "by typing":
         return replace(request, suppressed_in=suppressed_in(settings))
     if asked == "to choose":

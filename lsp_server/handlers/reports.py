@@ -1,12 +1,13 @@
-"""`slipstream/stats` and `slipstream/why`: the state of the server, and the explanation of a suggestion."""
+"""`slipstream/stats`, `slipstream/why` and `slipstream/complete`: the server, and a suggestion explained."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.handlers.inline_completion import suggest
+from lsp_server.handlers.inline_completion import Wishes, suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
@@ -15,6 +16,7 @@ from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.documents import LineColumn
 from lsp_server.workspace.offers import CompletionRecord
 
+_MAX_LIMIT = 1_000_000  # milliseconds or tokens; whole numbers of JSON have no end
 _EXPECTED = "Expected {id} or {textDocument: {uri}, position: {line, character}}."
 
 
@@ -31,12 +33,36 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     return await _why_at(server, *_parse(params))
 
 
+async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
+    """The `text` to insert at a cursor, for a client that replaces nothing and shows no text that grows.
+
+    The client does not say if the user asked. `deadlineMs` and `maxTokens` are its own limits. Without a
+    text, `reason` says why.
+    """
+    uri, place = _parse(params)
+    given = (params.get(name) for name in ("deadlineMs", "maxTokens"))
+    deadline_ms, num_tokens = (
+        min(it, _MAX_LIMIT) if isinstance(it, int) and it > 0 else None for it in given
+    )
+    try:
+        offers = await suggest(server, uri, place, "maybe", Wishes(None, deadline_ms or 0, num_tokens))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise  # the client's own wish; otherwise a newer request came
+        return {"text": "", "reason": REASONS["superseded"], "stats": {}}
+    snapshot = server.session.snapshot(uri, place)
+    record = server.session.offers.last_at(snapshot) if snapshot else None
+    if snapshot is None or record is None:
+        return {"text": "", "reason": REASONS[_unknown(server, uri)], "stats": {}}
+    text = lsp_conversion.inserted_text(offers[0], snapshot.suffix) if offers else ""
+    reason = REASONS["replaces-text"] if offers and not text else lsp_conversion.reason_for(record)
+    return {"text": text, "reason": reason, "stats": record.completion.stats.as_dict()}
+
+
 async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
     snapshot = server.session.snapshot(uri, place)
     if snapshot is None:
-        return lsp_conversion.unknown(
-            "document-too-large" if uri in server.session.too_large else "unknown-document"
-        )
+        return lsp_conversion.unknown(_unknown(server, uri))
     record = server.session.offers.last_at(snapshot)
     if record is None or record.outcome == "superseded":
         await suggest(server, uri, place, "by typing")
@@ -44,6 +70,11 @@ async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict
     answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
     edit = server.session.proposals.last_of(uri)
     return {**answer, "next_edit": edit_explanation(edit)} if edit else answer
+
+
+def _unknown(server: SlipstreamServer, uri: str) -> str:
+    """Return the rule by which a document that is not followed gets nothing."""
+    return "document-too-large" if uri in server.session.too_large else "unknown-document"
 
 
 def _explained(server: SlipstreamServer, record: CompletionRecord) -> dict[str, Any]:

@@ -64,6 +64,7 @@ ROUTES = (
     Route("textDocument/copilotInlineEdit", next_edit.next_edit),
     Route("slipstream/stats", reports.stats),
     Route("slipstream/why", reports.why),
+    Route("slipstream/complete", reports.complete),
     Route("textDocument/didShowCompletion", user_actions.did_show_completion),
     Route("textDocument/didPartiallyAcceptCompletion", user_actions.did_partially_accept_completion),
     Route("textDocument/didShowInlineEdit", user_actions.did_show_inline_edit),

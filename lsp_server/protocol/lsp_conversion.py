@@ -98,6 +98,12 @@ def older_item(offer: Offer, position: object) -> dict[str, Any]:
     }
 
 
+def inserted_text(offer: Offer, after: str) -> str:
+    """The text that has the same effect in front of what is `after` the cursor; empty if there is none."""
+    text, replaced = offer.typed + offer.text, after[: offer.num_replaced]
+    return text.removesuffix(replaced) if text.endswith(replaced) else ""
+
+
 def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.CompletionItem:
     """An item that replaces the word left of the cursor too: clients match that word with `filter_text`.
 
@@ -198,6 +204,12 @@ def unknown(rule: str) -> dict[str, Any]:
     return {"triggered": False, "shown": False, "rule": rule, "reason": REASONS[rule], "texts": texts()}
 
 
+def reason_for(record: CompletionRecord) -> str:
+    """The sentence about the end of a suggestion, or about none."""
+    rule = record.outcome or record.completion.rule
+    return reason_of(rule, record.completion.stats.finish_reason, is_shown=bool(record.text))
+
+
 def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]:
     """The answer to `slipstream/why`: the result at a position, and the source of each character.
 
@@ -212,7 +224,7 @@ def explanation(record: CompletionRecord, folder: Path | None) -> dict[str, Any]
         "triggered": record.is_triggered,
         "shown": bool(record.text),
         "rule": rule,
-        "reason": reason_of(rule, record.completion.stats.finish_reason, is_shown=bool(record.text)),
+        "reason": reason_for(record),
         "text": blank_parts(before, record.text, after)[1],
         "num_replaced": record.completion.num_replaced,
         "pieces": [_segment(*pair, folder) for pair in zip(segments, pieces, strict=True)],

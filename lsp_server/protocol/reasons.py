@@ -51,6 +51,7 @@ REASONS: Mapping[str, str] = {
     "still-writing": "Slipstream is still writing here. The text grows, or comes with the next key.",
     "superseded": "A newer request replaced this one.",
     "document-changed": "The document changed before the suggestion was ready.",
+    "replaces-text": "The suggestion replaces text after the cursor, which this client cannot do.",
     "unknown-document": "This document is not open.",
     "document-too-large": (
         "This document is too large, one of its lines is too long, or a change to it could not be read."

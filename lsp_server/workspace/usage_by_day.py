@@ -36,6 +36,11 @@ def usage_path() -> Path:
     return platformdirs.user_state_path("slipstream", appauthor=False) / "usage.sqlite3"
 
 
+def http_token_path() -> Path:
+    """Return the file beside it that holds the token of HTTP clients."""
+    return usage_path().with_name("http-token")
+
+
 class UsageByDay:
     """Adds counts to a day and sums days. The file is open only during a call.
 

@@ -23,6 +23,8 @@ from tests.editors import programs
 from tests.editors.edit_stories import STORIES
 from tests.editors.programs import client_source
 from tests.editors.terminal import LOADING_S, PATIENCE_S, Terminal, retype_until, until_shown
+from tests.hosts import own_hosts
+from tests.http_clients import http_process
 from tests.waiting import first_true
 
 EDITORS = programs.ROOT / "editors"
@@ -176,7 +178,7 @@ def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
     tmp_path: Path, document: Path, start: StartTerminal
 ) -> None:
     vim = shutil.which("vim")
-    if vim is None or "+textprop" not in subprocess.check_output([vim, "--version"], text=True):
+    if vim is None or not has_ghost_text(vim):
         pytest.skip("Vim 9 is not installed")
     settings = tmp_path / "vimrc"
     settings.write_text(
@@ -190,6 +192,38 @@ def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
     terminal.press("Tab", "Escape", ":", "w", "Enter")
     until_saved(document, terminal)
     assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+@pytest.mark.parametrize("editor", ["vim", "neovim-0.11", "neovim-0.12"])
+def test_llama_vim_shows_a_suggestion_and_tab_writes_it(
+    editor: str,
+    tmp_path: Path,
+    document: Path,
+    start: StartTerminal,
+    program: Program,
+    environment: dict[str, str],
+) -> None:
+    vim = shutil.which("vim") if editor == "vim" else str(program(editor, "nvim"))
+    if vim is None or (editor == "vim" and not has_ghost_text(vim)):
+        pytest.skip("Vim 9 is not installed")
+    settings = tmp_path / "init.vim"
+    with own_hosts() as hosts, http_process(document.parent, env=environment | hosts.env) as http:
+        settings.write_text(
+            f"set nocompatible noswapfile rtp^={client_source('llama.vim')}\n"
+            "let g:llama_config = {'show_info': 0}\n"
+            f"let g:llama_config.endpoint_fim = 'http://127.0.0.1:{http.port}/infill'\n"
+        )
+        terminal = start([vim, *(["--clean"] if editor != "vim" else []), "-u", str(settings)])
+        until_shown(terminal, "(Rectangle)")
+        terminal.press("G", "A")
+        shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
+        terminal.press("Tab", "Escape", ":", "w", "Enter")
+        until_saved(document, terminal)
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
+def has_ghost_text(vim: str) -> bool:
+    return "+textprop" in subprocess.check_output([vim, "--version"], text=True)
 
 
 def test_copilot_el_makes_the_rest_of_a_rename(

@@ -18,6 +18,7 @@ from typing import Any
 from completion_engine.compile_kernels import WEIGHTS
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.listener import open_listener
+from tests.http_clients import http_process
 from tests.windows import Window, window_at_host
 
 OTHER = "file:///hostile/a.py"
@@ -159,6 +160,27 @@ def sends(*data: bytes, reads: bool = True, pause_s: float = 0.5) -> Cause:
                 await asyncio.wait_for(window.writer.drain(), 10)
         await asyncio.sleep(pause_s)
         window.vanish()
+
+    return cause
+
+
+def over_http(*data: bytes, num_clients: int = 1, pause_s: float = 0.5) -> Cause:
+    """Clients of an HTTP server at the host send these bytes and go; then it answers a good one."""
+
+    async def cause(bench: Bench) -> None:
+        with http_process(bench.root, env=bench.env) as http:
+            clients = [await http.connect() for _ in range(num_clients)]
+            for _, writer in clients:
+                with suppress(OSError, TimeoutError):
+                    for piece in data:
+                        writer.write(piece)
+                        await asyncio.wait_for(writer.drain(), 10)
+            await asyncio.sleep(pause_s)
+            for _, writer in clients:
+                writer.transport.abort()
+            while (found := await http.ask("/infill", {"prompt": "http"})).status == 503:  # noqa: ASYNC110 - asked
+                await asyncio.sleep(0.05)  # the others are going
+            assert found.json["content"] == "http!", found
 
     return cause
 

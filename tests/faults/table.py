@@ -7,6 +7,7 @@ A window whose host is lost does what editors do: it is started again and opens 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -18,9 +19,21 @@ from pathlib import Path
 from completion_engine.compile_kernels import TARGET, write_toy_model
 from lsp_server.sharing import relay
 from tests.faults import causes
-from tests.faults.causes import Bench, Cause, asks, harms_the_model, nothing, removes, sends, signals, spoils
+from tests.faults.causes import (
+    Bench,
+    Cause,
+    asks,
+    harms_the_model,
+    nothing,
+    over_http,
+    removes,
+    sends,
+    signals,
+    spoils,
+)
 from tests.faults.fairness import environment
 from tests.hosts import own_hosts
+from tests.http_clients import request
 from tests.stored_toy import write_stored_toy
 from tests.windows import Window, window_at_host
 
@@ -64,6 +77,10 @@ def opening(text: bytes) -> bytes:
     return framed(
         b'{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":' + item + b"}}"
     )
+
+
+def _prompt(text: str) -> bytes:
+    return json.dumps({"input_prefix": "", "input_suffix": "", "prompt": text}).encode()
 
 
 def _calls(name: str) -> tuple[Fault, ...]:
@@ -130,6 +147,21 @@ FAULTS = (
     Fault("a window reads nothing", causes.reads_nothing),
     Fault("windows go at each step of the handshake", causes.handshakes_that_end),
     Fault("80 windows come at once", causes.many_at_once),
+    Fault("an HTTP client sends no HTTP", over_http(b"\x16\x03\x01" * 99 + b"\r\n\r\n")),
+    Fault("an HTTP client sends headers without an end", over_http(*[b"A: b\r\n" * 1000] * 99)),
+    Fault(
+        "an HTTP client announces a petabyte", over_http(request("/infill", **{"Content-Length": "9" * 15}))
+    ),
+    Fault("an HTTP client sends 60 MB", over_http(request("/infill", b"[" * 60 * MEGABYTE))),
+    Fault("an HTTP client sends a line of 3 MB", over_http(request("/infill", _prompt("x" * 3 * MEGABYTE)))),
+    Fault("an HTTP client reads nothing", over_http(*[request("/v1/models", is_post=False)] * 999)),
+    Fault("HTTP clients send nothing", over_http(num_clients=80)),
+    Fault(
+        "HTTP clients go in the middle of answers",
+        over_http(request("/infill", _prompt("slow")), num_clients=60),
+    ),
+    Fault("an HTTP client's request has a bug", over_http(request("/infill", _prompt("fail")))),
+    Fault("an HTTP client's request panics", over_http(request("/infill", _prompt("panic")))),
     Fault("six windows want six models", causes.too_many_configurations),
     Fault("the wall clock jumps by a day", host="clock"),
     Fault("there is little memory", sends(opening(b"x = 1\\n" * 8_600_000)), "memory"),

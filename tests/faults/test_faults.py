@@ -29,6 +29,7 @@ QUICK = (
     "socket and lock are cleaned away",
     "a relay is killed in a message",
     "windows go at each step of the handshake",
+    "HTTP clients go in the middle of answers",
     "the wall clock jumps by a day",
     "rename 1 of the index fails",
     "the model's file is cut short",

@@ -1,0 +1,97 @@
+"""The one client of the language server for all HTTP clients: sends their texts, and requests completions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lsp_server.commands.language_client import LanguageClient, ServerGoneError
+from lsp_server.commands.player import SERVER_COMMAND
+from lsp_server.http_api.documents import HttpDocuments
+from lsp_server.http_api.prompts import CursorText
+
+# No path arrives that would say whose rules hold, so no text leaves this machine.
+SETTINGS: Mapping[str, Any] = {"remote": {"url": ""}}
+# The server watches the folders itself.
+_CAPABILITIES: Mapping[str, Any] = {"workspace": {"workspaceFolders": True}, "window": {}}
+
+
+class Completions:
+    """One conversation with a language server, started again if it ends."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders, self._documents = folders, HttpDocuments(folders)
+        self._client: LanguageClient | None = None
+        self._turn = asyncio.Lock()
+
+    async def aclose(self) -> None:
+        """End the conversation."""
+        if self._client is not None:
+            await self._client.shutdown()
+
+    async def stats(self) -> Mapping[str, Any]:
+        """Return the server's state and counters."""
+        async with self._turn:
+            client = await self._connected()
+        return dict(await client.request("slipstream/stats", {}))
+
+    async def complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
+        """Return the `text` at a cursor, the `reason` for none, and the engine's `stats`.
+
+        When this task is cancelled, the server's request is too. Raises ServerGoneError and ResponseError.
+        """
+        async with self._turn:
+            client = await self._connected()
+            document, text, offset = await self._documents.place(cursor)
+            if client.has_open(document.uri):
+                client.change(document.uri, [_change(document.text, text)])
+            else:
+                client.open(document.uri, text, language=document.language)
+            document.text = text
+            for surplus in self._documents.pop_surplus():
+                client.close(surplus.uri)
+        here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
+        pending = client.send("slipstream/complete", {**here, **limits})
+        try:
+            return dict(await pending)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ServerGoneError):
+                client.cancel(pending.id)
+            raise
+
+    async def _connected(self) -> LanguageClient:
+        """Return the client of a running server. Raises ServerGoneError if none starts."""
+        if self._client is None or self._client.has_ended:
+            await self.aclose()
+            self._client = client = await LanguageClient.start((*SERVER_COMMAND, "--shared"), cwd=Path("/"))
+            await client.initialize(
+                None,
+                position_encoding="utf-32",
+                settings=SETTINGS,
+                capabilities=_CAPABILITIES,
+                name="slipstream-http",
+            )
+            added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
+            client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
+        return self._client
+
+
+def _change(old: str, new: str) -> dict[str, Any]:
+    """Return the one change between two texts, as the protocol writes it."""
+    start = _num_common(old, new)
+    num_after = _num_common(old[start:][::-1], new[start:][::-1])
+    place, end = _position(old, start), _position(old, len(old) - num_after)
+    return {"range": {"start": place, "end": end}, "text": new[start : len(new) - num_after]}
+
+
+def _num_common(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _position(text: str, offset: int) -> dict[str, int]:
+    """Return the position of the protocol at an offset, in characters of UTF-32."""
+    return {"line": text.count("\n", 0, offset), "character": offset - (text.rfind("\n", 0, offset) + 1)}

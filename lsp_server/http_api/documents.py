@@ -1,0 +1,163 @@
+"""The documents that HTTP clients edit, found again for each request by their lines, because no path arrives.
+
+The same document keeps the engine's caches. Searches are bounded in files, bytes and time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from completion_engine.cutting.language_names import canonical_language, language_of_path
+from completion_engine.errors import UserError
+from lsp_server.commands.local_engine import read_source, settings_for
+from lsp_server.http_api.prompts import CursorText
+from lsp_server.workspace.documents import plain_newlines
+from ngram_cache.file_names import TOOL_FOLDERS, is_secret_path
+from ngram_cache.repository import Repository, SkippedFileError
+
+MAX_DOCUMENTS = 16
+_MIN_LINE_CHARS, _MAX_LINES = 8, 40  # short lines are in many files; the longest ones are enough
+_MIN_LINES = 3  # a text with fewer is looked for in named files and in those with secrets only
+_MIN_SHARE = 0.6  # the user has edited the other lines of a text
+_MAX_NEW_LINES = 2  # a text with more may be from another file
+_NUM_ANCHOR_LINES = 4  # at each end of a text, which say where in the document it lies
+_SEARCH_AGAIN_S, _MAX_SEARCH_S = 30.0, 3.0
+_MAX_WALKED_FOLDERS, _MAX_SECRET_BYTES = 20_000, 64 * 1024
+# Outside of all folders for the language server, which judges its name alone.
+_UNSAVED = "slipstream-http:/{}/{}"
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class HttpDocument:
+    """A document that is open at the language server. Files are looked for again after `search_s`."""
+
+    uri: str
+    language: str
+    text: str = ""
+    search_s: float = 0.0
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether it is not known to be a file."""
+        return not self.uri.startswith("file:")
+
+
+class HttpDocuments:
+    """The open documents, the one used last at the end."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._open: OrderedDict[str, HttpDocument] = OrderedDict()
+        self._num_unsaved = 0
+
+    async def place(self, cursor: CursorText) -> tuple[HttpDocument, str, int]:
+        """Return the document that the cursor is in, its new text, and the cursor's offset in that.
+
+        The document is a new one if the client did not send it before.
+        """
+        lines = _lines_of(cursor.prefix + cursor.suffix)
+        found = ((known, known.text) for known in reversed(self._open.values()))
+        document, num_found = _best_of(found, lines)
+        may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
+        if document is None or (may_be_another and time.monotonic() > document.search_s):
+            files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
+            path, _ = await asyncio.to_thread(_best_of, files, lines)
+            document = self._of_file(path) if path else document or self._unsaved(cursor)
+            document.search_s = time.monotonic() + _SEARCH_AGAIN_S
+        self._open[document.uri] = document
+        self._open.move_to_end(document.uri)
+        before, after = _around(document.text, cursor)
+        return document, before + cursor.prefix + cursor.suffix + after, len(before) + len(cursor.prefix)
+
+    def pop_surplus(self) -> list[HttpDocument]:
+        """Remove and return the documents beyond the limit, used longest ago."""
+        return [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MAX_DOCUMENTS)]
+
+    def _of_file(self, path: Path) -> HttpDocument:
+        """Return the document of a file, with the text of the disk if it is not open."""
+        if (known := self._open.get(path.as_uri())) is not None:
+            return known
+        document = HttpDocument(path.as_uri(), language_of_path(path.name))
+        with contextlib.suppress(UserError):
+            document.text = plain_newlines(read_source(path))
+        return document
+
+    def _unsaved(self, cursor: CursorText) -> HttpDocument:
+        """Return a document without a file. Short texts share one: their lines change with each key."""
+        for known in () if cursor.name else self._open.values():
+            if known.is_unsaved and len(_lines_of(known.text)) < _MIN_LINES:
+                return known
+        self._num_unsaved += 1
+        language = canonical_language(cursor.language) if cursor.language else language_of_path(cursor.name)
+        return HttpDocument(_UNSAVED.format(self._num_unsaved, quote(cursor.name)), language)
+
+
+def _lines_of(text: str) -> list[str]:
+    """Return the lines by which a text is recognized."""
+    stripped = {line.strip() for line in text.split("\n")}
+    return sorted((line for line in stripped if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
+
+
+def _best_of(texts: Iterable[tuple[_T, str]], lines: Sequence[str]) -> tuple[_T | None, int]:
+    """Return the owner of the first text with most of these lines, if it has enough, and their number."""
+    best, most, until_s = None, 0, time.monotonic() + _MAX_SEARCH_S
+    for owner, text in texts:
+        stripped = {line.strip() for line in text.split("\n")}
+        if (num_found := sum(line in stripped for line in lines)) > most:
+            best, most = owner, num_found
+        if most == len(lines) or time.monotonic() > until_s:
+            break
+    return (best, most) if most >= _MIN_SHARE * len(lines) else (None, most)
+
+
+def _around(text: str, cursor: CursorText) -> tuple[str, str]:
+    """Return the parts of a document before and after the client's text, by the lines at its ends.
+
+    Empty where these lines are not in the document once.
+    """
+    head = "".join(f"{line}\n" for line in cursor.prefix.split("\n")[:-1][:_NUM_ANCHOR_LINES])
+    tail = "".join(f"{line}\n" for line in cursor.suffix.split("\n")[1:-1][-_NUM_ANCHOR_LINES:])
+    start, end = text.find(head), text.rfind(tail)
+    has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
+    has_tail = tail != "" and text.count(tail) == 1 and end >= start
+    return text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
+
+
+def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> Iterator[tuple[Path, str]]:
+    """Yield files and texts: those with secrets, those of these names, and all that may be indexed."""
+    for folder in folders:
+        yield from _secret_files(folder)
+    for folder in folders:
+        if (options := settings_for(folder).index) is not None:
+            repository = Repository(folder, options)
+            files = repository.walk().files[::-1]
+            named = [file for file in files if any(_ends_alike(file.path, name) for name in names)]
+            for file in (*named, *(files if has_all else ())):
+                with contextlib.suppress(SkippedFileError):
+                    yield repository.root / file.path, repository.read(file)
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    """Return whether one path is the end of the other one."""
+    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
+
+
+def _secret_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield files whose names the language server refuses."""
+    for parent, inner, names in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
+        inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
+        for path in [Path(parent, name) for name in names]:
+            if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
+                with contextlib.suppress(OSError), path.open("rb") as file:
+                    yield path, file.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")
