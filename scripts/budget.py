@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 16_560, 105),
-    Cap("completion_engine", 31_320, 179),
+    Cap("completion_engine", 31_330, 180),
     Cap("ngram_cache", 5_000, 26),
     Cap("tests", 55_950, 404, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_440, 22),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 52_870, 310)
+WHOLE = Cap(" and ".join(SHIPPED), 52_880, 311)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
