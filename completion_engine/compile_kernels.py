@@ -1,4 +1,4 @@
-"""The program that compiles every kernel a start needs, by running a toy model. A child of `kernel_cache`.
+"""The program that compiles every kernel a start needs, by running a toy model. A child of `warmup`.
 
 The toy model is small and random, with its own drafter, and has every kind of weight and of pass: a kernel is
 the same for models of all sizes.

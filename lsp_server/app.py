@@ -157,7 +157,7 @@ class MachineModels:
 
         def load(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             # Together these take seconds to import, and the editor waits for its first answer meanwhile.
-            from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile  # noqa: PLC0415
+            from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415
 
             with compiled_meanwhile(config, report, should_stop):
                 folder = self._store().ensure(config.target, report, should_stop)

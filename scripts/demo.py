@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile
 from completion_engine.errors import UserError
+from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore
 from lsp_server.cli import run
 from lsp_server.commands.local_engine import read_source, reported_settings, with_target

@@ -96,7 +96,7 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
 
     `warms_up` as in `load_engine_from`. Raises SlipstreamError.
     """
-    from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile  # noqa: PLC0415 - not needed for help
+    from completion_engine.loading.warmup import compiled_meanwhile  # noqa: PLC0415 - not needed for help
     from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
     from lsp_server.engine.pool import engine_config  # noqa: PLC0415 - as above
 

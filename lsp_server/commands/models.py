@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile
 from completion_engine.errors import DataError
+from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore, StoredModel
 from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write
 

@@ -1,13 +1,9 @@
-"""The folder of compiled kernels, whether they are safe to load, and whether all of them exist; at the
-first start, compiles them while the target is still being downloaded.
+"""The folder of compiled kernels, whether they are safe to load, and whether all of them exist.
 
 numba stores pickles and machine code: a user who can write them runs code as this user. So they lie in
 folders that belong to this user alone. The last folder's name follows from the kernels' sources, so that an
 update that does not change them compiles nothing. Its content is for one processor, one compiler and one
-interpreter, and so is the mark that nothing is missing.
-
-Compiling takes half a minute of one core, and more beside other work. A separate process does it, by loading
-and running a miniature target, so that a server can answer meanwhile. Imports nothing heavy.
+interpreter, and so is the mark that nothing is missing. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -17,29 +13,20 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from completion_engine.config import EngineConfig
-from completion_engine.models.job import Monitor, end_program, worker
-from completion_engine.request import Progress
-
 _SOURCES = Path(__file__).parent
 _NAME = re.compile("[0-9a-f]{16}")
 _DAYS_UNUSED = 60
 _PRIVATE = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_POLL_S = 0.1
-_MAX_WAIT_S = 300.0  # after this, kernels are compiled at their first call
-_WHAT = "Compiling for this processor (once)"
 
 
 class UnsafeError(OSError):
@@ -176,36 +163,3 @@ def machine_mark() -> str:
 
 def _mark(kind: str) -> Path:
     return KERNEL_FOLDER / f"compiled-{kind}-{machine_mark()}"
-
-
-@contextmanager
-def compiled_meanwhile(
-    config: EngineConfig, report: Progress | None = None, should_stop: Callable[[], bool] | None = None
-) -> Iterator[None]:
-    """Compile the CPU kernels of `config` in another process while the block runs; they are ready after it.
-
-    If that fails, missing kernels are compiled at their first call. Raises CancelledError soon after
-    `should_stop` returns True.
-    """
-    runs_them = config.device != "cuda" and config.dtype in {"auto", "int8"}
-    if not runs_them or are_compiled(config.device) or not can_store():
-        yield
-        return
-    job = Monitor.of(report, should_stop)
-    program = worker("completion_engine.compile_kernels", (config.device,), {}, _MAX_WAIT_S)
-    child = subprocess.Popen(
-        program.command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=dict(program.env),
-    )
-    try:
-        yield
-        until = time.monotonic() + program.stall_s
-        while child.poll() is None and time.monotonic() < until:
-            job.report(_WHAT, 0, 0)
-            job.check()
-            time.sleep(_POLL_S)
-    finally:
-        end_program(child)

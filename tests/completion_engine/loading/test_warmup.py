@@ -19,12 +19,13 @@ from completion_engine.compile_kernels import TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import kernel_cache, stored_kernels
-from completion_engine.cpu.kernels.kernel_cache import compiled_meanwhile
 from completion_engine.cpu.kernels.language import kernel
 from completion_engine.cpu.kernels.packing import RECORDS
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Gpu
+from completion_engine.loading import warmup
+from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models.job import WorkerProgram
 from completion_engine.request import CancelledError
 from completion_engine.target_model.model_files import open_weights
@@ -61,9 +62,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
             super().__init__(*arguments, **options)
             found.append(self.pid)
 
-    monkeypatch.setattr(kernel_cache, "worker", program)
-    monkeypatch.setattr(kernel_cache.subprocess, "Popen", Watched)
-    monkeypatch.setattr(kernel_cache, "are_compiled", lambda _: False)
+    monkeypatch.setattr(warmup, "worker", program)
+    monkeypatch.setattr(warmup.subprocess, "Popen", Watched)
+    monkeypatch.setattr(warmup, "are_compiled", lambda _: False)
     yield found
     for pid in found:
         with pytest.raises(ProcessLookupError):
@@ -110,7 +111,7 @@ def test_nothing_is_compiled_that_would_not_run(started: Started, config: Engine
 def test_nothing_is_compiled_twice_or_in_vain(
     started: Started, monkeypatch: pytest.MonkeyPatch, name: str, found: bool
 ) -> None:
-    monkeypatch.setattr(kernel_cache, name, lambda *_: found)
+    monkeypatch.setattr(warmup, name, lambda *_: found)
     with compiled_meanwhile(EngineConfig()):
         pass
     assert not started
