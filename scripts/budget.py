@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_570, 107),
+    Cap("lsp_server", 16_560, 107),
     Cap("completion_engine", 31_920, 204),
     Cap("ngram_cache", 5_090, 29),
     Cap("tests", 56_610, 406, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_310, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_580, 340)
+WHOLE = Cap(" and ".join(SHIPPED), 53_560, 340)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
