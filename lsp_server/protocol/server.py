@@ -142,17 +142,9 @@ class SlipstreamServer(LanguageServer):
             self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
         )
         self.contexts = ContextJobs(self._from_thread(self._on_context))
-        self.scheduler = Scheduler(
-            self.session.measurements,
-            self._engines,
-            EngineUser(
-                self._on_engine_status,
-                self._on_failure,
-                self._on_notice,
-                self.growth.grew,
-                self.indexes.set_tokens,
-            ),
-        )
+        events = self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew
+        user = EngineUser(*events, on_tokens=self.indexes.set_tokens)
+        self.scheduler = Scheduler(self.session.measurements, self._engines, user)
 
     def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
         """`function`, to be called on the loop when it is called on any other thread."""
