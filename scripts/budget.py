@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 16_850, 107),
-    Cap("completion_engine", 32_005, 204),
+    Cap("completion_engine", 31_994, 204),
     Cap("ngram_cache", 5_090, 29),
     Cap("tests", 56_610, 406, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_310, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_945, 340)
+WHOLE = Cap(" and ".join(SHIPPED), 53_932, 340)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
