@@ -12,8 +12,7 @@ from completion_engine.cutting.lines import Line, opens_block
 from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import TAB_WIDTH, indent_width, leading_blanks
 
-_NO_LAST_COMMA = frozenset({"json", "jsonl", "sql", "haskell", "elm"})
-_DASHES = re.compile(r"[ ]*(?:- +)+")
+DASHES = re.compile(r"[ ]*(?:- +)+")  # the marks of a list in YAML
 _RULE = re.compile(r"[^\s#:=][^#:=]*::?(?![:=])")
 _MAYBE_UNSAFE = re.compile(r"[^\t\n\x20-\x7e]")
 _JOINERS = "\u200c\u200d"  # they shape letters and emoji
@@ -55,8 +54,8 @@ def without_extra_indent(around: CursorSurroundings, text: str) -> str:
         return text
     if around.stack and around.stack[-1].mark in ("(", "["):
         return text
-    above = re.sub(r"\s+#.*", "", around.lines_above[-1].rstrip()) if around.lines_above else ""
-    dashes = _DASHES.match(above) if "data" in around.marks.traits else None
+    above = re.sub(r"\s+#.*", "", around.lines_above[-1]) if around.lines_above else ""
+    dashes = DASHES.match(above) if "data" in around.marks.traits else None
     allowed = (dashes.end() if dashes else indent_width(above)) + indent_unit(around) * opens_block(above)
     kept = blanks
     while kept and indent_width(prefix + kept) > max(allowed, around.indent):
@@ -133,13 +132,6 @@ def without_trailing_blanks(around: CursorSurroundings, text: str, lines: list[L
     rest = around.rest[:1]
     is_apart = rest.strip() and rest not in "$*_~`" and "\n" not in text and text[-1:] == " " and stripped
     return stripped + " " * bool(is_apart and (around.cursor.has_rest_of_line or around.kind == "string"))
-
-
-def without_last_comma(around: CursorSurroundings, text: str) -> str:
-    """Return the text without a comma before a closing bracket below, where the language allows none."""
-    below = around.lines_below[0].lstrip() if around.lines_below else ""
-    is_last = around.language in _NO_LAST_COMMA and below.startswith((")", "]", "}"))
-    return text.removesuffix(",") if is_last and not around.rest.strip(')]}"') else text
 
 
 def decodable(text: str) -> str:

@@ -118,7 +118,6 @@ class Cutter:
             if stop and stop.num_chars < len(text):
                 text, rule = text[: stop.num_chars], stop.rule
             text = cleaning.without_trailing_blanks(around, text, lines_of(around, text))
-            text = cleaning.without_last_comma(around, text)
             if text == before:
                 break
         return text, rule
@@ -129,7 +128,7 @@ class Cutter:
         following = around.after_all.partition("\n")[2].partition("\n")[0].strip()
         if around.rest.strip() or not following or not around.lines_above:
             return text
-        mark = _GOES_ON_BELOW.search(around.lines_above[-1].rstrip())
+        mark = _GOES_ON_BELOW.search(around.lines_above[-1])
         if mark and indent_width(around.lines_below[0]) >= around.indent:
             while not text.endswith(mark[0]) and text and (around.is_blank_line or "\n" in text):
                 text = text.rpartition("\n")[0].rstrip()

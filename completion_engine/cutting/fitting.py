@@ -60,7 +60,7 @@ class Fitting:
             base = self._syntax.num_errors_before if errors else None
             if errors == 0:
                 return fits[-1]
-            is_guess = base and not self._rest.strip() and not shorter.endswith(";")
+            is_guess = base and not self._rest.strip() and not shorter.endswith((";", ","))
             if base is None or errors is None or is_guess:
                 return best if best[0] else fits[0]
             if errors <= base and (not best[0] or errors < fewest):
@@ -68,7 +68,7 @@ class Fitting:
         is_broken_data = self._around.language == "json" and self._syntax.num_errors_before == 0
         if best[0] or self._around.cursor.has_rest_of_line or is_broken_data:
             return best
-        _, least, num_replaced = min(loose, key=lambda one: one[0])  # where all leave something open
+        _, least, num_replaced = min(loose, key=lambda one: one[0])
         return fits[0] if fits else (least, num_replaced)
 
     def _is_glued(self, text: str, num_replaced: int) -> bool:
@@ -116,7 +116,7 @@ class Fitting:
         """Yield the text and its beginnings, the longest first: by words on one line, else by lines."""
         text = text.rstrip() + " " * (text.endswith(" ") and bool(self._rest[:1].strip()))
         yield text
-        if text.endswith(";"):
+        if text.endswith((";", ",")):
             yield text[:-1]  # the statement may go on below
         end = len(text)
         for _ in range(_MAX_LINES):

@@ -145,8 +145,7 @@ def _in_text(marks: Marks, found: re.Match[str], stack: Stack) -> Event | None:
         return _push(stack, Open(found[0], start, "bracket"), end)
     if found.lastgroup == "newline":
         lasts = top.mark in marks.long or any(top.mark == first for first, _ in (*marks.blocks, *_TEMPLATES))
-        is_continued = found.string[start - 1 : start] == "\\" and top.kind == "string"
-        if not lasts and not is_continued:
+        if not lasts:
             stack.pop()
         return Event("newline", start, end, top)
     return None

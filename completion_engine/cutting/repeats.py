@@ -175,7 +175,7 @@ def _siblings(above: list[str], width: int) -> Iterator[str]:
 def list_stop(around: CursorSurroundings, text: str) -> Stop | None:
     """Return the end of a text that writes the line above or an item again, or too many items."""
     lines, start, num_items = text.split("\n"), 0, 0
-    above = [line.rstrip() for line in around.lines_above[-_MAX_ROWS:]]
+    above = around.lines_above[-_MAX_ROWS:]
     for index, line in enumerate(lines[:-1]):
         row = (around.line_prefix * (not index) + line).rstrip()
         is_above = index <= text.startswith("\n") and above[-1:] == [row]

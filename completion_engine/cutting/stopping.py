@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from completion_engine.cutting.cleaning import indent_unit
+from completion_engine.cutting.cleaning import DASHES, indent_unit
 from completion_engine.cutting.lines import (
     Line,
     code_of,
@@ -27,7 +27,6 @@ from completion_engine.cutting.surroundings import CursorSurroundings
 from completion_engine.text_window import indent_width
 
 Mode = Literal["line", "statement", "block", "text"]
-_DASHES = re.compile(r"[ ]*(?:- +)+")
 _PARAGRAPH_END = re.compile(r"\S[^\n]*(\n)[ \t]*\n")
 _CLOSING = (")", "]", "}")
 
@@ -100,7 +99,7 @@ def _is_held(around: CursorSurroundings, row: _Row) -> bool:
 
 def has_body_below(around: CursorSurroundings) -> bool:
     """Return whether the lines below the cursor already are the body of the cursor's line."""
-    below, dashes = around.lines_below, _DASHES.match(around.line_prefix)
+    below, dashes = around.lines_below, DASHES.match(around.line_prefix)
     indent = dashes.end() if dashes and "data" in around.marks.traits else around.indent
     return bool(below) and indent_width(below[0]) > indent and not continues(below[0])
 

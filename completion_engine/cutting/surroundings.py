@@ -105,9 +105,9 @@ class CursorSurroundings:
 
     @cached_property
     def lines_above(self) -> list[str]:
-        """The non-blank lines above the cursor's."""
+        """The non-blank lines above the cursor's, without the blanks at their ends."""
         lines = self.cursor.before.split("\n")[:-1]
-        return [line for line in lines if line.strip()]
+        return [line.rstrip() for line in lines if line.strip()]
 
     def scan(self, text: str) -> tuple[list[Event], Stack]:
         """Return the events of a text at the cursor, by offset in `before + text`, and what is left open."""
