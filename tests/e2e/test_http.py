@@ -275,7 +275,8 @@ async def test_a_newer_request_of_the_same_user_replaces_an_older_one(http: Http
     await asyncio.sleep(0.3)
     assert (await http.ask("/infill", infill())).json["content"] == ANSWER
     found = await older
-    assert (found.json["content"], found.reason) == ("", REASONS["superseded"])
+    assert (found.status, found.reason) == (503, REASONS["superseded"])
+    assert "content" not in found.json  # llama.vim would keep an empty one for this text
 
 
 async def test_the_token_is_asked_for_and_only_its_user_can_read_it(repository: Path) -> None:
@@ -298,12 +299,10 @@ async def test_a_host_that_is_lost_is_replaced(repository: Path) -> None:
         async with asyncio.timeout(PATIENCE_S):
             for pause_s in pauses():  # the next host is a real one, which has no model here
                 found = await http.ask("/infill", infill())
-                if found.status == 200:
-                    break
                 assert found.status == 503
+                if found.reason in {REASONS["engine-loading"], REASONS["engine-error"]}:
+                    break
                 await asyncio.sleep(pause_s)
-        assert found.json["content"] == ""
-        assert found.reason
 
 
 def write_config(env: Mapping[str, str], text: str) -> None:
