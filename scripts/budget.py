@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 17_740, 115),
+    Cap("lsp_server", 17_737, 115),
     Cap("completion_engine", 31_970, 204),
     Cap("ngram_cache", 5_090, 29),
-    Cap("tests", 57_800, 412, but=("benchmarks",)),
+    Cap("tests", 57_770, 412, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_310, 21),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 54_800, 348)
+WHOLE = Cap(" and ".join(SHIPPED), 54_796, 348)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
