@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 17_150, 113),
-    Cap("completion_engine", 31_320, 179),
+    Cap("lsp_server", 17_160, 113),
+    Cap("completion_engine", 31_320, 180),
     Cap("ngram_cache", 5_000, 26),
-    Cap("tests", 57_120, 410, but=("benchmarks",)),
+    Cap("tests", 57_150, 410, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_880, 124),
     Cap("scripts", 2_440, 22),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_460, 318)
+WHOLE = Cap(" and ".join(SHIPPED), 53_460, 319)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

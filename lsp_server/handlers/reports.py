@@ -37,7 +37,7 @@ async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     """The `text` to insert at a cursor, for a client that replaces nothing and shows no text that grows.
 
     The client does not say if the user asked. `deadlineMs` and `maxTokens` are its own limits. Without a
-    text, `reason` says why.
+    text, `rule` and `reason` say why.
     """
     uri, place = _parse(params)
     given = (params.get(name) for name in ("deadlineMs", "maxTokens"))
@@ -49,14 +49,15 @@ async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) and task.cancelling():
             raise  # the client's own wish; otherwise a newer request came
-        return {"text": "", "reason": REASONS["superseded"], "stats": {}}
+        return {"text": "", "rule": "superseded", "reason": REASONS["superseded"], "stats": {}}
     snapshot = server.session.snapshot(uri, place)
     record = server.session.offers.last_at(snapshot) if snapshot else None
     if snapshot is None or record is None:
-        return {"text": "", "reason": REASONS[_unknown(server, uri)], "stats": {}}
+        return {"text": "", "rule": (rule := _unknown(server, uri)), "reason": REASONS[rule], "stats": {}}
     text = lsp_conversion.inserted_text(offers[0], snapshot.suffix) if offers else ""
     reason = REASONS["replaces-text"] if offers and not text else lsp_conversion.reason_for(record)
-    return {"text": text, "reason": reason, "stats": record.completion.stats.as_dict()}
+    rule = record.outcome or record.completion.rule
+    return {"text": text, "rule": rule, "reason": reason, "stats": record.completion.stats.as_dict()}
 
 
 async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:

@@ -20,6 +20,15 @@ _FIXED: dict[str, object] = {
     "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": MODEL}]},
     "/api/tags": {"models": [{**_OLLAMA, "details": {"family": MODEL}}]},
 }
+# Reasons that do not depend on the text. Clients keep an empty suggestion for a text, but not an error.
+_PASSING = {
+    "engine-loading",
+    "engine-error",
+    "unread-folder",
+    "superseded",
+    "document-changed",
+    "out-of-time",
+}
 
 
 class Routes:
@@ -37,7 +46,8 @@ class Routes:
             return await self._find(request)
         except (RefusedError, ServerGoneError, ResponseError) as error:
             status = error.status if isinstance(error, RefusedError) else 503
-            return HttpResponse(status, write_json({"error": {"code": status, "message": str(error)}}))
+            body = write_json({"error": {"code": status, "message": str(error)}})
+            return HttpResponse(status, body, reason=str(error) if isinstance(error, RefusedError) else "")
 
     def _check(self, request: HttpRequest) -> None:
         """Raise RefusedError for a request that a web page may have sent, or that lacks the token."""
@@ -75,10 +85,12 @@ class Routes:
     async def _complete(self, path: str, body: Body) -> HttpResponse:
         read, write = DIALECTS[path]
         query = read(body)
-        found: Body = {"text": "", "reason": "", "stats": {}}
+        found: Body = {"text": "", "rule": "", "reason": "", "stats": {}}
         if query.is_asked:
             found = await self._completions.complete(query.cursor, query.limits)
         text = str(found["text"])
+        if not text and found["rule"] in _PASSING:
+            raise RefusedError(503, found["reason"])
         for stop in query.stops if isinstance(query.stops, list) else [query.stops]:
             text = text.partition(stop)[0] if isinstance(stop, str) and stop else text
         content_type, data = write(query, text, found["stats"])
