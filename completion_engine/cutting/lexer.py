@@ -25,7 +25,7 @@ _TEMPLATES = (("<!--", "-->"), ("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("<?", 
 _TAG_END = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?P<empty>/>)|(?P<end>>)|(?P<newline>\n)|\{\{.*?\}\}")
 _TAG_NAME = re.compile(r"[A-Za-z!][\w:.-]*")
 _NEWLINE = re.compile("\n")
-_DIRECTIVES = r"(?<!\S)\#[ \t]*(?:(?P<begins>if\w*|region)|(?P<finishes>endif|endregion))\b"
+_DIRECTIVES = r"(?<!\S)\#[^\S\n]*(?:(?P<begins>if\w*|region)|(?P<finishes>endif|endregion))\b"
 _HASH = r"(?<![^\s;,()\]}])#"
 _LINE_START = frozenset({'"', "*", "rem", "::"})
 
