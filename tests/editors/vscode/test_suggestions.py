@@ -40,7 +40,7 @@ def test_what_tab_accepts_is_on_the_disk_and_is_what_the_model_says(
     window.type("def mean(values):\n")
     window.ghost_text()
     before = window.save()
-    preview = window.preview()
+    preview = window.whole_preview()
     text = complete(the_workbench, file, 4, 4)
     window.press("Tab")
     after = window.save()
@@ -53,7 +53,7 @@ def test_brackets_that_the_editor_closed_are_not_doubled(window: Window) -> None
     window.open("add.py", "def subtract(first, second):\n    return first - second\n\n\n")
     window.type("def add(")
     assert window.line() == "def add()"
-    preview = window.preview()
+    preview = window.whole_preview()
     window.press("Tab")
     after = window.save()
     assert after.splitlines()[4:] == preview.splitlines()
