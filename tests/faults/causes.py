@@ -117,7 +117,7 @@ def harms_the_model(make: Callable[[Bench], Any]) -> Cause:
 
     async def cause(bench: Bench) -> None:
         make(bench)
-        bench.window.open(OTHER, "count = 1\ncou")
+        bench.window.open(OTHER, "print = 1\npri")
         assert await bench.window.suggest(OTHER, 1, 3)
 
     return cause

@@ -243,7 +243,7 @@ async def _typing(env: dict[str, str], root: Path, settings: dict[str, str]) -> 
     await window.initialize(root, **settings)
     window.notify("initialized", {})
     # Texts that the scripted engine and the toy target continue.
-    window.open(URI, "value = 1\nval" if settings else "known = 1\nkno")
+    window.open(URI, "slice = 1\nsli" if settings else "known = 1\nkno")
     return window
 
 
