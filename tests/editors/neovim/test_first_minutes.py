@@ -127,7 +127,8 @@ def test_the_lines_of_the_guide_lead_to_a_suggestion_without_any_message(
         assert words not in screen.screen()
     screen.press("Tab", "Escape", *":w", "Enter")
     until_shown(screen, r"(written)")
-    assert document.read_text().splitlines()[-1].strip().startswith(shown.strip())  # it may have grown since
+    written = document.read_text().splitlines()[-1]
+    assert written.strip().startswith(shown.strip())  # it may have grown since
     screen.press(*":help slipstream", "Enter")
     until_shown(screen, r"(\*slipstream\.txt\*|slipstream\.txt)")
     assert "E149" not in screen.screen()
