@@ -40,20 +40,21 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpProcess:
-    """The server on a port."""
+class HttpClient:
+    """Sends to the server on a port."""
 
     port: int
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(LOOPBACK, self.port)
 
-    async def send(self, data: bytes) -> bytes:
-        """All that the server writes until it closes."""
+    async def send(self, *pieces: bytes) -> bytes:
+        """All that the server writes after these bytes, until it closes."""
         reader, writer = await self.connect()
         try:
-            writer.write(data)
-            await writer.drain()
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
             async with asyncio.timeout(PATIENCE_S):
                 return await reader.read()
         finally:
@@ -76,7 +77,7 @@ def request(path: str, body: bytes = b"", *, is_post: bool = True, **headers: st
 
 
 @contextmanager
-def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[HttpProcess]:
+def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[HttpClient]:
     """The server for folders, until the end of the block."""
     with subprocess.Popen(
         [*COMMAND, *map(str, arguments)], env=dict(env), stderr=subprocess.PIPE, text=True, cwd=ROOT
@@ -86,7 +87,7 @@ def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[Htt
             line = process.stderr.readline()
             port = re.search(r"http://127\.0\.0\.1:(\d+)", line)
             assert port is not None, line
-            yield HttpProcess(int(port[1]))
+            yield HttpClient(int(port[1]))
         finally:
             process.terminate()
             process.communicate(timeout=PATIENCE_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.units import MOST_LENIENT, UnitEnd, longest_likely
@@ -14,9 +14,6 @@ from completion_engine.prompting.prompt import Written
 from completion_engine.prompting.prompt_choice import WARM_SHARE
 from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.text_window import CursorContext
-
-if TYPE_CHECKING:  # a window on remote servers starts without torch
-    pass
 
 MAX_NEW_TOKENS = 256
 # If another window waits for the engine, a completion ends after this time with the text that it has.

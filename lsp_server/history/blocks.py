@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from completion_engine.cutting.language_names import language_of_path
+from completion_engine.next_edit.edits import common_ends
 from lsp_server.history.git_objects import BlobReader, Change, Commit, GitObjects, Hunk
 from lsp_server.history.parent_files import is_safe_path
 from ngram_cache.file_names import TOOL_FOLDERS, FileKind, is_secret_path, kind_of
@@ -157,8 +158,7 @@ def _typed_blocks(commit: Commit, edit: FileEdit, removed: set[str], left_out: C
     for hunk in edit.hunks:
         start, end = new_starts[hunk.new_start], new_starts[hunk.new_end]
         before = edit.old[old_starts[hunk.old_start] : old_starts[hunk.old_end]]
-        kept = common_prefix(before, edit.new[start:end])
-        kept_end = common_prefix(before[kept:][::-1], edit.new[start + kept : end][::-1])
+        kept, kept_end = common_ends(before, edit.new[start:end])
         typed = edit.new[start + kept : end - kept_end]
         if is_moved(typed, removed):
             left_out["moved within a commit"] += 1
@@ -181,12 +181,6 @@ def line_starts(text: str) -> list[int]:
     """The offset of each line as git counts lines, and the text's length."""
     starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
     return starts if starts[-1] == len(text) else [*starts, len(text)]
-
-
-def common_prefix(one: str, other: str) -> int:
-    """The number of characters that two texts begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def is_moved(typed: str, removed: set[str]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from completion_engine.next_edit.edits import common_ends
 from lsp_server.commands.language_client import LanguageClient, ServerGoneError
 from lsp_server.commands.player import SERVER_COMMAND
 from lsp_server.http_api.documents import HttpDocuments
@@ -81,15 +82,9 @@ class Completions:
 
 def _change(old: str, new: str) -> dict[str, Any]:
     """Return the one change between two texts, as the protocol writes it."""
-    start = _num_common(old, new)
-    num_after = _num_common(old[start:][::-1], new[start:][::-1])
+    start, num_after = common_ends(old, new)
     place, end = _position(old, start), _position(old, len(old) - num_after)
     return {"range": {"start": place, "end": end}, "text": new[start : len(new) - num_after]}
-
-
-def _num_common(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _position(text: str, offset: int) -> dict[str, int]:

@@ -23,7 +23,7 @@ from lsp_server.sharing import relay
 from tests.conftest import write_tiny_tokenizer
 from tests.faults.fairness import environment
 from tests.hosts import Hosts, own_hosts
-from tests.http_clients import COMMAND, PATIENCE_S, HttpProcess, http_process
+from tests.http_clients import COMMAND, PATIENCE_S, HttpClient, http_process
 from tests.remote_server import RemoteServer
 from tests.waiting import pauses
 from tests.windows import window_at_host
@@ -46,7 +46,7 @@ FILES = {
 
 
 @asynccontextmanager
-async def scripted(*arguments: str | Path) -> AsyncIterator[tuple[HttpProcess, Hosts]]:
+async def scripted(*arguments: str | Path) -> AsyncIterator[tuple[HttpClient, Hosts]]:
     """The server with these arguments, at a host of its own whose engine is scripted and ready."""
     relay.HOST_ARGUMENTS = ("-m", "tests.faults.host_main", "--host")
     with own_hosts() as hosts:
@@ -57,7 +57,7 @@ async def scripted(*arguments: str | Path) -> AsyncIterator[tuple[HttpProcess, H
             yield http, hosts
 
 
-async def until_ready(http: HttpProcess, **headers: str) -> None:
+async def until_ready(http: HttpClient, **headers: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         for pause_s in pauses():
             if (await http.ask("/health", **headers)).status == 200:
@@ -74,7 +74,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def http(repository: Path) -> AsyncIterator[HttpProcess]:
+async def http(repository: Path) -> AsyncIterator[HttpClient]:
     async with scripted(repository) as (http, _):
         await until_ready(http)
         yield http
@@ -149,7 +149,7 @@ def texts_in(path: str, body: str) -> str:
 
 
 @pytest.mark.parametrize("client", RECORDED)
-async def test_a_recorded_request_gets_the_suggestion_in_its_own_form(client: str, http: HttpProcess) -> None:
+async def test_a_recorded_request_gets_the_suggestion_in_its_own_form(client: str, http: HttpClient) -> None:
     path, body = RECORDED[client]
     found = await http.ask(path, body)
     assert (found.status, texts_in(path, found.body)) == (200, ANSWER)
@@ -161,7 +161,7 @@ async def test_a_recorded_request_gets_the_suggestion_in_its_own_form(client: st
         assert found.body.endswith(("data: [DONE]\n\n", '"eval_count":0}\n'))
 
 
-async def test_a_client_reads_back_the_fields_that_it_names(http: HttpProcess) -> None:
+async def test_a_client_reads_back_the_fields_that_it_names(http: HttpClient) -> None:
     names = ["content", *(f"timings/{name}" for name in FIELDS), "tokens_cached", "truncated", "unknown"]
     found = (await http.ask("/infill", infill(response_fields=names))).json
     assert found.keys() == {*names} - {"unknown"}
@@ -181,7 +181,7 @@ async def test_a_client_reads_back_the_fields_that_it_names(http: HttpProcess) -
         ("/api/generate", {"prompt": "slow", "options": {"num_predict": 0}, "stream": False}),
     ],
 )
-async def test_a_request_for_no_text_is_answered_at_once(path: str, body: Any, http: HttpProcess) -> None:
+async def test_a_request_for_no_text_is_answered_at_once(path: str, body: Any, http: HttpClient) -> None:
     found = await http.ask(path, body)
     assert (found.status, found.reason) == (200, "")
     assert "!" not in found.body
@@ -197,13 +197,13 @@ async def test_a_request_for_no_text_is_answered_at_once(path: str, body: Any, h
         ("/v1/models?a=b", {"object": "list"}),
     ],
 )
-async def test_clients_learn_what_there_is(path: str, expected: dict[str, Any], http: HttpProcess) -> None:
+async def test_clients_learn_what_there_is(path: str, expected: dict[str, Any], http: HttpClient) -> None:
     found = await http.ask(path)
     assert found.status == 200
     assert expected.items() <= found.json.items()
 
 
-async def test_text_ends_at_the_strings_of_the_client(http: HttpProcess) -> None:
+async def test_text_ends_at_the_strings_of_the_client(http: HttpClient) -> None:
     for stop in ("!", ["never", " = "]):
         found = (await http.ask("/infill", infill(stop=stop))).json
         assert found["content"] == ("value = " if stop == "!" else "value")
@@ -233,7 +233,7 @@ REFUSED: dict[str, tuple[str, Any, dict[str, str], int]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_refused_request_is_told_why(name: str, http: HttpProcess) -> None:
+async def test_a_refused_request_is_told_why(name: str, http: HttpClient) -> None:
     path, body, headers, status = REFUSED[name]
     found = await http.ask(path, body, **headers)
     assert found.status == status
@@ -250,27 +250,27 @@ async def test_a_refused_request_is_told_why(name: str, http: HttpProcess) -> No
     {"input_extra": [{"filename": "\ud800\0../../.env"}], "unknown": [1]},
     {"input_suffix": None},
 ])  # fmt: skip
-async def test_strange_values_change_nothing(strange: dict[str, Any], http: HttpProcess) -> None:
+async def test_strange_values_change_nothing(strange: dict[str, Any], http: HttpClient) -> None:
     found = await http.ask("/infill", infill(**strange))
     assert (found.status, found.json["content"]) == (200, ANSWER)
 
 
-async def test_a_page_of_this_machine_is_answered(http: HttpProcess) -> None:
+async def test_a_page_of_this_machine_is_answered(http: HttpClient) -> None:
     assert (await http.ask("/infill", infill(), **GOOD)).json["content"] == ANSWER
 
 
 @pytest.mark.parametrize(("file", "rule"), [(".env", "secret-file"), ("off.lua", "language-disabled")])
-async def test_the_rules_of_a_file_hold_for_its_text(file: str, rule: str, http: HttpProcess) -> None:
+async def test_the_rules_of_a_file_hold_for_its_text(file: str, rule: str, http: HttpClient) -> None:
     found = await http.ask("/infill", infill(FILES[file], ""))
     assert (found.status, found.json["content"], found.reason) == (200, "", REASONS[rule])
 
 
-async def test_a_name_alone_is_enough_for_a_refusal(http: HttpProcess) -> None:
+async def test_a_name_alone_is_enough_for_a_refusal(http: HttpClient) -> None:
     found = await http.ask("/v1/completions", {"prompt": "<|file_sep|>conf/.env.local\nPASSWORD=nigh"})
     assert (found.json["choices"][0]["text"], found.reason) == ("", REASONS["secret-file"])
 
 
-async def test_a_newer_request_of_the_same_user_replaces_an_older_one(http: HttpProcess) -> None:
+async def test_a_newer_request_of_the_same_user_replaces_an_older_one(http: HttpClient) -> None:
     older = asyncio.create_task(http.ask("/infill", infill(f"{BEFORE}\nslow")))
     await asyncio.sleep(0.3)
     assert (await http.ask("/infill", infill())).json["content"] == ANSWER
@@ -338,9 +338,7 @@ async def test_no_text_leaves_this_machine(repository: Path, tiny_model_dir: Pat
         (("--http", "{taken}"), "cannot be opened"),
     ],
 )
-async def test_what_cannot_be_served_is_said(
-    arguments: tuple[str, ...], said: str, http: HttpProcess
-) -> None:
+async def test_what_cannot_be_served_is_said(arguments: tuple[str, ...], said: str, http: HttpClient) -> None:
     given = [argument.format(taken=http.port) for argument in arguments]
     with own_hosts() as hosts:
         process = await asyncio.create_subprocess_exec(

@@ -112,6 +112,17 @@ def until_saved(document: Path, terminal: Terminal) -> None:
         raise TimeoutError(f"nothing was saved:\n{terminal.screen()}")
 
 
+def check_that_tab_writes_what_is_shown(
+    terminal: Terminal, document: Path, to_end: list[str], save: list[str]
+) -> None:
+    """Types at the end until a suggestion is shown, accepts and saves it."""
+    terminal.press(*to_end)
+    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
+    terminal.press("Tab", *save)
+    until_saved(document, terminal)
+    assert document.read_text() == f"{BEFORE}{shown}\n"
+
+
 def test_helix_shows_a_suggestion_and_saves_what_it_showed(
     environment: dict[str, str], document: Path, start: StartTerminal, program: Program
 ) -> None:
@@ -136,11 +147,7 @@ def test_emacs_shows_a_suggestion_and_saves_what_it_showed(
     quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
     terminal = start([str(emacs), "-nw", "-Q", *quiet, "-l", str(EDITORS / "emacs" / "slipstream.el")])
     until_shown(terminal, "(Rectangle)")
-    terminal.press("M->")
-    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
-    terminal.press("Tab", "C-x", "C-s")
-    until_saved(document, terminal)
-    assert document.read_text() == f"{BEFORE}{shown}\n"
+    check_that_tab_writes_what_is_shown(terminal, document, ["M->"], ["C-x", "C-s"])
 
 
 # A function that is advised would be compiled, which needs a C compiler.
@@ -167,11 +174,7 @@ def test_copilot_el_shows_a_suggestion_and_tab_writes_it(
     quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
     terminal = start([str(program("emacs", "emacs")), "-nw", "-Q", *quiet, "-l", str(settings)])
     until_shown(terminal, "(Rectangle)")
-    terminal.press("M->")
-    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
-    terminal.press("Tab", "C-x", "C-s")
-    until_saved(document, terminal)
-    assert document.read_text() == f"{BEFORE}{shown}\n"
+    check_that_tab_writes_what_is_shown(terminal, document, ["M->"], ["C-x", "C-s"])
 
 
 def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
@@ -187,11 +190,7 @@ def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
     )
     terminal = start([vim, "-u", str(settings)])
     until_shown(terminal, "(Rectangle)")
-    terminal.press("G", "A")
-    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
-    terminal.press("Tab", "Escape", ":", "w", "Enter")
-    until_saved(document, terminal)
-    assert document.read_text() == f"{BEFORE}{shown}\n"
+    check_that_tab_writes_what_is_shown(terminal, document, ["G", "A"], ["Escape", ":", "w", "Enter"])
 
 
 @pytest.mark.parametrize("editor", ["vim", "neovim-0.11", "neovim-0.12"])
@@ -215,11 +214,7 @@ def test_llama_vim_shows_a_suggestion_and_tab_writes_it(
         )
         terminal = start([vim, *(["--clean"] if editor != "vim" else []), "-u", str(settings)])
         until_shown(terminal, "(Rectangle)")
-        terminal.press("G", "A")
-        shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
-        terminal.press("Tab", "Escape", ":", "w", "Enter")
-        until_saved(document, terminal)
-    assert document.read_text() == f"{BEFORE}{shown}\n"
+        check_that_tab_writes_what_is_shown(terminal, document, ["G", "A"], ["Escape", ":", "w", "Enter"])
 
 
 def is_at_least_9_1(vim: str) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from completion_engine.next_edit.edits import common_ends
 from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import running_server, wait_until_ready
@@ -141,14 +142,9 @@ def right(shown: Sequence[tuple[Sample, str]]) -> dict[str, float]:
     """The share of places with the whole line right, and the mean number of right and of wrong characters."""
     count = max(1, len(shown))
     lines = [(sample.expected.rstrip(), text.partition("\n")[0].rstrip()) for sample, text in shown]
-    num_right = [_num_common(expected, line) for expected, line in lines]
+    num_right = [common_ends(expected, line)[0] for expected, line in lines]
     return {
         "whole_line": round(sum(expected == line for expected, line in lines) / count, 3),
         "right_chars": round(sum(num_right) / count, 2),
         "wrong_chars": round(sum(len(line) for _, line in lines) / count - sum(num_right) / count, 2),
     }
-
-
-def _num_common(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

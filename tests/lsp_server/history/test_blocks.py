@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from completion_engine.next_edit.edits import common_ends
 from lsp_server.history.block_typing import MAX_BLOCK_CHARS, plan_of, sampled_ends
-from lsp_server.history.blocks import Block, as_typed, blocks_of, common_prefix, is_moved, line_starts
+from lsp_server.history.blocks import Block, as_typed, blocks_of, is_moved, line_starts
 from lsp_server.history.git_objects import Commit, GitObjects
 from tests.lsp_server.history.git_repositories import AUTHOR, Repository
 
@@ -138,7 +139,7 @@ def test_few_equal_lines_are_not_a_move() -> None:
     assert is_moved("return None\n}\npass\n", removed)
     assert not is_moved("return None\n}\n", removed)
     assert not is_moved("return None\n}\nnew\npass\n", removed)
-    assert common_prefix("abc", "abd") == 2
+    assert common_ends("abc", "abd") == (2, 0)
 
 
 def test_of_a_long_block_whole_lines_are_typed() -> None:

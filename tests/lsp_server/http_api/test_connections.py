@@ -12,7 +12,6 @@ import pytest
 
 from lsp_server.http_api import connections
 from lsp_server.http_api.connections import (
-    LOOPBACK,
     MAX_BODY_BYTES,
     MAX_CONNECTIONS,
     MAX_HEADER_BYTES,
@@ -21,6 +20,7 @@ from lsp_server.http_api.connections import (
     RefusedError,
     http_server,
 )
+from tests.http_clients import HttpClient
 from tests.waiting import pauses
 
 PATIENCE_S = 60.0
@@ -50,25 +50,9 @@ class Handler:
         return HttpResponse(200, request.body, reason="none" if not request.body else "")
 
 
-@dataclass
-class Door:
+@dataclass(frozen=True, slots=True)
+class Server(HttpClient):
     handler: Handler
-    port: int
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(LOOPBACK, self.port)
-
-    async def send(self, *pieces: bytes) -> bytes:
-        """All that the server writes after these bytes, until it closes."""
-        reader, writer = await self.connect()
-        try:
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-            async with asyncio.timeout(PATIENCE_S):
-                return await reader.read()
-        finally:
-            writer.close()
 
     async def until(self, status: bytes) -> bytes:
         """The first response with this status: connections come and go in their own time."""
@@ -81,10 +65,10 @@ class Door:
 
 
 @asynccontextmanager
-async def a_door() -> AsyncIterator[Door]:
+async def a_server() -> AsyncIterator[Server]:
     handler = Handler()
     async with http_server(0, handler.answer) as port:
-        yield Door(handler, port)
+        yield Server(port, handler)
 
 
 def posting(body: bytes, *headers: bytes) -> bytes:
@@ -107,17 +91,17 @@ ANSWERED = {
 @pytest.mark.parametrize("name", ANSWERED)
 async def test_a_request_is_answered_and_its_connection_closed(name: str) -> None:
     sent, body = ANSWERED[name]
-    async with a_door() as door:
-        head, _, found = (await door.send(sent)).partition(b"\r\n\r\n")
+    async with a_server() as server:
+        head, _, found = (await server.send(sent)).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         assert b"Connection: close" in head
         assert found == body
 
 
 async def test_a_body_may_come_byte_by_byte() -> None:
-    async with a_door() as door:
+    async with a_server() as server:
         pieces = [bytes([byte]) for byte in posting(b"text")]
-        assert (await door.send(*pieces)).endswith(b"\r\n\r\ntext")
+        assert (await server.send(*pieces)).endswith(b"\r\n\r\ntext")
 
 
 REFUSED = {
@@ -140,21 +124,21 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 async def test_what_is_no_request_or_too_large_is_refused(name: str) -> None:
     sent, status = REFUSED[name]
-    async with a_door() as door:
-        assert (await door.send(sent)).startswith(b"HTTP/1.1 %b " % status)
+    async with a_server() as server:
+        assert (await server.send(sent)).startswith(b"HTTP/1.1 %b " % status)
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST / HTT", posting(b"text")[:-1]], ids=["nothing", "head", "body"])
 async def test_a_slow_request_is_refused(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_S", 0.2)
-    async with a_door() as door:
-        assert (await door.send(sent)).startswith(b"HTTP/1.1 408 ")
+    async with a_server() as server:
+        assert (await server.send(sent)).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_client_that_takes_no_response_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "RESPONSE_S", 0.2)
-    async with a_door() as door:
-        reader, writer = await door.connect()
+    async with a_server() as server:
+        reader, writer = await server.connect()
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         await writer.drain()
         await asyncio.sleep(1.0)
@@ -167,49 +151,49 @@ async def test_a_client_that_takes_no_response_is_dropped(monkeypatch: pytest.Mo
 
 
 async def test_connections_are_bounded_and_free_again_afterwards() -> None:
-    async with a_door() as door:
-        open_now = [await door.connect() for _ in range(MAX_CONNECTIONS)]
-        assert b"Too many connections" in await door.until(b"503")
+    async with a_server() as server:
+        open_now = [await server.connect() for _ in range(MAX_CONNECTIONS)]
+        assert b"Too many connections" in await server.until(b"503")
         for _, writer in open_now:
             writer.close()
-        await door.until(b"200")
+        await server.until(b"200")
 
 
 async def test_an_answer_is_cancelled_when_its_client_leaves() -> None:
-    async with a_door() as door:
-        _, writer = await door.connect()
+    async with a_server() as server:
+        _, writer = await server.connect()
         writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         async with asyncio.timeout(PATIENCE_S):
-            await door.handler.begun.wait()
-            assert not door.handler.cancelled.is_set()
+            await server.handler.begun.wait()
+            assert not server.handler.cancelled.is_set()
             writer.close()
-            await door.handler.cancelled.wait()
+            await server.handler.cancelled.wait()
 
 
 async def test_an_answer_is_cancelled_when_the_server_ends() -> None:
-    async with a_door() as door:
-        _, writer = await door.connect()
+    async with a_server() as server:
+        _, writer = await server.connect()
         writer.write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         async with asyncio.timeout(PATIENCE_S):
-            await door.handler.begun.wait()
-    assert door.handler.cancelled.is_set()
+            await server.handler.begun.wait()
+    assert server.handler.cancelled.is_set()
     writer.close()
 
 
 async def test_a_bug_costs_one_connection(caplog: pytest.LogCaptureFixture) -> None:
-    async with a_door() as door:
-        assert await door.send(b"GET /bug HTTP/1.1\r\nHost: x\r\n\r\n") == b""
-        assert (await door.send(posting(b"text"))).endswith(b"text")
+    async with a_server() as server:
+        assert await server.send(b"GET /bug HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+        assert (await server.send(posting(b"text"))).endswith(b"text")
         gc.collect()
     assert "ZeroDivisionError" in caplog.text
 
 
 async def test_the_reason_for_an_empty_answer_is_a_header() -> None:
-    async with a_door() as door:
-        assert b"\r\nX-Slipstream-Reason: none\r\n" in await door.send(posting(b""))
+    async with a_server() as server:
+        assert b"\r\nX-Slipstream-Reason: none\r\n" in await server.send(posting(b""))
 
 
 async def test_no_other_machine_can_connect() -> None:
-    async with a_door() as door:
+    async with a_server() as server:
         with pytest.raises(ConnectionError):
-            await asyncio.wait_for(asyncio.open_connection("127.0.0.2", door.port), 5)
+            await asyncio.wait_for(asyncio.open_connection("127.0.0.2", server.port), 5)

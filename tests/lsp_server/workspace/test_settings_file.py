@@ -51,8 +51,8 @@ HOSTILE = {
     "lists": b"a = " + b"[" * 4_000 + b"]" * 4_000,
     "lists on lines": b"a = " + b"[\n" * 2_000 + b"]\n" * 2_000,
     "tables": b"a = " + b"{b = " * 1_000 + b"1" + b"}" * 1_000,
-    "behind a comment": b"#" + b"\n" + b"a = " + b"[" * 8_000,
-    "behind strings": b'a = "\\"#\'"\nb = ' + b"[" * 8_000,
+    "after a comment": b"#" + b"\n" + b"a = " + b"[" * 8_000,
+    "after strings": b'a = "\\"#\'"\nb = ' + b"[" * 8_000,
     "no end": b'a = """' + b'\\"""' * 2_000,
     "digits": b"a = " + b"9" * 8_000,
 }
