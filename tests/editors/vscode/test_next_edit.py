@@ -115,8 +115,8 @@ def test_all_places_are_applied_in_this_file_or_looked_at_first(window: Window) 
     window.press("Enter")
     until(lambda: "fetch" not in window.save(), what="places of this file")
     assert window.save() == before.replace("fetch", "load")
-    used = window.folder / "use_all.py"
-    until(lambda: "fetch" not in used.read_text(), what="places of the other file")
+    used, after = window.folder / "use_all.py", "from net_all import load\n\nprint(load('a'))\n"
+    until(lambda: used.read_text() == after, what="places of the other file")
 
 
 def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window) -> None:

@@ -190,12 +190,18 @@ class Window:
         return " ".join(texts).replace("\u00a0", " ")
 
     def save(self) -> str:
-        """Save the file in front; returns what is on the disk then."""
+        """Save the file in front, which is not empty; returns what is on the disk then."""
         tab = self.page.locator(".editor-group-container.active .tab.active")
+        path = self.folder / str(tab.get_attribute("data-resource-name"))
+        before = path.stat().st_mtime_ns
         self.press("Control+S")
-        until(lambda: "dirty" not in str(tab.get_attribute("class")), what="saved file")
-        name = str(tab.get_attribute("data-resource-name"))
-        return (self.folder / name).read_text()
+
+        def written() -> str:
+            # While the workbench writes, the tab does not count as changed, and the file is empty for a moment.
+            is_changed = "dirty" in str(tab.get_attribute("class"))
+            return "" if is_changed or path.stat().st_mtime_ns == before else path.read_text()
+
+        return until(written, what="saved file")
 
     def status(self) -> str:
         """The status bar item as its author writes it, such as `$(zap) 38 ms`; empty if there is none."""
