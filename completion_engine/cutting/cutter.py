@@ -11,7 +11,7 @@ from typing import Literal
 from completion_engine.cutting import cleaning
 from completion_engine.cutting.cleaning import decodable, without_controls
 from completion_engine.cutting.fitting import Fitting
-from completion_engine.cutting.lines import code_of, goes_on, lines_of, opens_block
+from completion_engine.cutting.lines import code_of, goes_on, lines_of, may_open_block, opens_block
 from completion_engine.cutting.repeats import Reason, Stop, chat_start, copy_start, list_stop, loop_stop
 from completion_engine.cutting.stopping import end_of, has_body_below, mode_of, whole_end
 from completion_engine.cutting.surroundings import CursorSurroundings
@@ -166,4 +166,5 @@ class Cutter:
         if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
-        return is_closed or "colons" in around.marks.traits
+        has_colons, is_data = ("colons" in around.marks.traits, "data" in around.marks.traits)
+        return is_closed or (has_colons and (is_data or may_open_block(around.line_prefix.strip())))

@@ -24,6 +24,7 @@ _PRELUDE_BRACKETS = re.compile(r"^\s*\[[A-Za-z].*\]\s*\Z")
 _CLAUSE = re.compile(
     r"(?:else\w*|elif|elsif|except|catch|finally|rescue|ensure|when|case|default|while|until|then|do)\Z"
 )
+_HEADS = " async case class def elif else except finally for if match try while with "
 _CLOSER = re.compile(r"(?:end\w*|fi|done|esac|od|loop|next|wend|\#endif|\#end)\Z", re.IGNORECASE)
 
 
@@ -94,6 +95,12 @@ def goes_on(code: str) -> bool:
 def opens_block(code: str) -> bool:
     """Return whether a line begins a block."""
     return _OPENER.search(code) is not None
+
+
+def may_open_block(typed: str) -> bool:
+    """Return whether a line that begins so, of a language whose blocks begin after a colon, may begin one."""
+    word = typed[: len(typed) - len(typed.lstrip("abcdefghijklmnopqrstuvwxyz"))]
+    return f" {word}" in _HEADS if word == typed else f" {word} " in _HEADS
 
 
 def continues(line: str) -> bool:
