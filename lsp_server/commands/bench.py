@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsp_server.commands.cursor_samples import Sample, repository_samples
-from lsp_server.commands.local_engine import indexed, load_engine, with_target
+from lsp_server.commands.local_engine import Sample, indexed, load_engine, repository_samples, with_target
 from lsp_server.commands.replay import Json, Target
 from lsp_server.commands.repository_index import build_index, checked_folder
 from lsp_server.commands.terminal import interruptible, new_app, progress_bar, show_figures

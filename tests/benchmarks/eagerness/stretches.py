@@ -16,8 +16,7 @@ from typing import Any
 from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, Forecast
-from lsp_server.commands.cursor_samples import context_of
-from lsp_server.commands.local_engine import language_id
+from lsp_server.commands.local_engine import context_of, language_id
 from lsp_server.commands.replay import ReplayOptions, planned
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
