@@ -160,7 +160,7 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     yield rated("stored files", found, not damaged, "Loading the model made them anew.")
     from lsp_server.commands.machine_checks import backend_check  # noqa: PLC0415 - loads torch
 
-    yield backend_check(engine.get("rung", ""), engine.get("rung_reason", ""))
+    yield backend_check(engine.get("backend", ""), engine.get("backend_reason", ""))
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
     yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
     yield from machine.kernel_check(loaded.target.precision, loaded.target.device)

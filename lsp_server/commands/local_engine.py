@@ -70,11 +70,6 @@ def indexed(folder: Path) -> tuple[Settings, RepositoryOptions]:
     return found.settings, found.index
 
 
-def reported_settings(folder: Path) -> Settings:
-    """Only the settings of `reported`."""
-    return reported(folder).settings
-
-
 def with_target(settings: Settings) -> Settings:
     """`settings` with a named model instead of `auto`: the one that an editor would start with now."""
     if settings.target != AUTO:
@@ -113,11 +108,6 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
     engine = loading.load_engine(config, report, warms_up=warms_up)
     TargetChooser().record(engine.describe())
     return engine
-
-
-def language_id(path: Path) -> str:
-    """The protocol's name of a file's language, by its ending; `plaintext` if the ending is unknown."""
-    return language_of_path(path.name)
 
 
 def repository_of(path: Path) -> Path:
@@ -237,7 +227,7 @@ def _draw(path: Path, root: Path, rng: random.Random) -> Sample | None:
     column = rng.randrange(len(line) - len(line.lstrip()) + 1, len(line) - 2)
     cursor, name = start + column, path.relative_to(root).as_posix()
     shown = f"{name}:{text.count(chr(10), 0, cursor)}:{column}"
-    return Sample(shown, name, language_id(path), text[:cursor], text[end:], line[column:])
+    return Sample(shown, name, language_of_path(path.name), text[:cursor], text[end:], line[column:])
 
 
 def context_of(

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.commands.local_engine import language_id
 from lsp_server.protocol.framing import ResponseError
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
@@ -97,7 +97,7 @@ class Player:
         typist: TypistName = "eager",
     ) -> None:
         self._client = client
-        self._uri, self._language = path.as_uri(), language_id(path)
+        self._uri, self._language = path.as_uri(), language_of_path(path.name)
         self._pace_s = pace_ms / 1000
         self._watch = watch
         self.typist: TypistName = typist

@@ -14,7 +14,7 @@ import typer
 from completion_engine.config import AUTO
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
-from lsp_server.commands.local_engine import named_target, read_source, reported_settings, repository_of
+from lsp_server.commands.local_engine import named_target, read_source, reported, repository_of
 from lsp_server.commands.player import (
     Answer,
     Player,
@@ -68,7 +68,7 @@ def settings_given(pairs: Sequence[str], target: str) -> dict[str, Any]:
     """
     values = {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
     values = {**LOCAL, **values}
-    own = reported_settings(Path.cwd())
+    own = reported(Path.cwd()).settings
     checked = merge(own, values | ({"target": target} if target else {}), "--set")
     if checked.problems:
         raise UserError(" ".join(checked.problems), advice="docs/settings.md lists the settings.")

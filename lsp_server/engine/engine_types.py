@@ -119,8 +119,8 @@ def empty(rule: str) -> Completion:
 
 def ready_status(details: dict[str, Any]) -> EngineStatus:
     """Return the state of a loaded engine, with the reason if its GPU is not used, or not fully."""
-    reason = details.get("rung_reason", "")
-    message = f"Ready. The model runs on {_PLACES[details['rung']]}. {reason}" if reason else ""
+    reason = details.get("backend_reason", "")
+    message = f"Ready. The model runs on {_PLACES[details['backend']]}. {reason}" if reason else ""
     return EngineStatus("ready", message, details=details)
 
 

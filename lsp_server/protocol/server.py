@@ -7,11 +7,11 @@ requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -28,7 +28,7 @@ from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.client_streams import ByteSink, ClientProcess, Inbox, Writer, start_reader
 from lsp_server.protocol.notifications import Messages, ProgressBars, StatusLine
 from lsp_server.protocol.parsing import converter, parse
-from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.supervision import on_loop, on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.growth import GREW, SuggestionGrowth
 from lsp_server.workspace.index_types import FolderReport
@@ -134,27 +134,18 @@ class SlipstreamServer(LanguageServer):
         self._hang_up()
 
     def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
         self.indexes = FolderIndexes(
-            on_report=self._from_thread(self._on_index_report),
+            on_report=partial(on_loop, loop, self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
         self.open_files = OpenFiles(
             self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
         )
-        self.contexts = ContextJobs(self._from_thread(self._on_context))
+        self.contexts = ContextJobs(partial(on_loop, loop, self._on_context))
         events = self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew
         user = EngineUser(*events, on_tokens=self.indexes.set_tokens)
         self.scheduler = Scheduler(self.session.measurements, self._engines, user)
-
-    def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`function`, to be called on the loop when it is called on any other thread."""
-        loop = asyncio.get_running_loop()
-
-        def call(value: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop may have ended
-                loop.call_soon_threadsafe(function, value)
-
-        return call
 
     def finish_before_next(self, work: Awaitable[None]) -> None:
         """Do this work, which waits for another thread, before the client's next message is handled."""

@@ -99,6 +99,12 @@ class SupervisedThread:
             logger.exception("The work of the thread %s could not be answered", self._name)
 
 
+def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any) -> None:
+    """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *arguments)
+
+
 async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
     """Run `function(*arguments)` on a new thread, which does not delay the end of the process.
 
@@ -107,7 +113,7 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[AnyResult] = loop.create_future()
 
-    def settle(result: Any, error: BaseException | None) -> None:
+    def resolve(result: Any, error: BaseException | None) -> None:
         if future.done():
             return
         if error is None:
@@ -122,8 +128,7 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
             result = function(*arguments)
         except BaseException as error:
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop may have ended
-            loop.call_soon_threadsafe(settle, result, failure)
+        on_loop(loop, resolve, result, failure)
 
     threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True).start()
     return await future
