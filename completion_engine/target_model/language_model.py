@@ -72,7 +72,7 @@ class LanguageModel:
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks, self.widths = self._chunk_rule(), self._widths()
         fits = known and known.pass_ms.keys() == set(self.widths) and (known.are_final or not can_be_final())
-        self.findings = resume(self, known) if known and fits else self._measure()
+        self.findings = resume(self, known) if known and fits else measure(self)
         self._is_rehearsed = self.findings is not known
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self._take_threads()
@@ -253,7 +253,3 @@ class LanguageModel:
 
     def _trees_are_harmless(self) -> bool:
         return self.is_row_invariant and branches_are_exact(self, PREFILL_ROWS)
-
-    def _measure(self) -> Findings:
-        """The findings of this load, once bits have been compared."""
-        return measure(self)

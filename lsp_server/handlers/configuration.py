@@ -46,7 +46,7 @@ def section_of(values: Any) -> Any:
 def set_editor_layer(server: SlipstreamServer, values: Any) -> None:
     """Apply the editor's values and report invalid ones."""
     problems = server.session.configuration.set_layer("the editor's settings", values)
-    server.tell(problems, types.MessageType.Warning)
+    server.messages.show(problems, types.MessageType.Warning)
 
 
 def can_pull(server: SlipstreamServer) -> bool:
@@ -109,7 +109,7 @@ async def _until_read(server: SlipstreamServer, read: Callable[[Path], AnyResult
 async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
     values, problems = await _until_read(server, settings_reading.read_user_file, path)
     problems = (*problems, *server.session.configuration.set_layer("config.toml", values))
-    server.tell(problems, types.MessageType.Warning)
+    server.messages.show(problems, types.MessageType.Warning)
 
 
 async def read_missing_rules(server: SlipstreamServer, saved: Path | None) -> None:

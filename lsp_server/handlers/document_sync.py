@@ -137,7 +137,7 @@ def not_followed(server: SlipstreamServer, message: Mapping[str, Any]) -> None:
         session.edits.clear(document.uri)
         _put(server, document)
         file = session.location_of(document.uri).stands_for or PurePosixPath(document.uri)
-        server.tell([_NOT_FOLLOWED.format(file=file.name[-100:])], types.MessageType.Warning)
+        server.messages.show([_NOT_FOLLOWED.format(file=file.name[-100:])], types.MessageType.Warning)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:

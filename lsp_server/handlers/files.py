@@ -101,7 +101,7 @@ def change_folders(
     for folder in added:
         path = path_of(folder.uri)
         if path is not None and not session.folders.add(folder.uri, path):
-            server.tell([TOO_MANY], types.MessageType.Warning)
+            server.messages.show([TOO_MANY], types.MessageType.Warning)
             break
     server.open_files.relocate()
     for uri in session.followed:

@@ -31,7 +31,7 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     session.is_older_client = names_plugin(params.initialization_options)
     options = configuration.section_of(params.initialization_options)
     problems = session.configuration.set_layer("initializationOptions", options)
-    server.tell(problems, types.MessageType.Warning)
+    server.messages.show(problems, types.MessageType.Warning)
     server.growth.is_wanted = _knows_growth(params.capabilities.experimental)
     text_document = params.capabilities.text_document
     if not (text_document and text_document.inline_completion):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
@@ -203,10 +203,6 @@ class SlipstreamServer(LanguageServer):
         if self.session.is_older_client:
             self.protocol.notify("statusNotification", lsp_conversion.older_status(status))
 
-    def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
-        """Show each sentence to the user, once in this server's life."""
-        self.messages.show(problems, kind)
-
     def _show(self, kind: types.MessageType, sentence: str) -> None:
         sentence = without_surrogates(sentence)  # it may name a document that the client named so
         logger.warning("%s", sentence)
@@ -225,14 +221,14 @@ class SlipstreamServer(LanguageServer):
             return
         self._progress.end("engine", status.message)
         if status.state == "error":
-            self.tell([f"{status.message} {status.advice}".strip()], types.MessageType.Error)
+            self.messages.show([f"{status.message} {status.advice}".strip()], types.MessageType.Error)
 
     def _on_failure(self, error: BaseException) -> None:
         """An error that should not be: the log gets all of it, once per kind."""
         if self.has_ended:
             return
         if isinstance(error, SlipstreamError):
-            self.tell([str(error)], types.MessageType.Error)
+            self.messages.show([str(error)], types.MessageType.Error)
             return
         self.session.measurements.num_failures += 1
         trace = "".join(traceback.format_exception(error))
@@ -244,7 +240,7 @@ class SlipstreamServer(LanguageServer):
 
     def _on_notice(self, notice: Notice) -> None:
         if not self.has_ended:
-            self.tell([notice.message], _KINDS[notice.is_problem])
+            self.messages.show([notice.message], _KINDS[notice.is_problem])
 
     def _on_file(self, uri: str) -> None:
         """It is known which file an open document is, or it is another one."""
@@ -261,7 +257,7 @@ class SlipstreamServer(LanguageServer):
         if self.has_ended:
             return
         if report.problem:
-            self.tell([report.problem], types.MessageType.Warning)
+            self.messages.show([report.problem], types.MessageType.Warning)
         if report.state == "building":
             title = f"Slipstream: {report.folder.name}"
             self._progress.report(report.folder, title, report.path, report.done, report.total)

@@ -210,7 +210,7 @@ class FolderIndexes:
 
     def _follow(self, worker: FolderWorker) -> None:
         if (indexer := worker.indexer) is not None:
-            beside = {file.parent for file in indexer.repository.outer_rule_files}
+            beside = {file.parent for file in indexer.repository.rules.outer_files}
             try:
                 self._watches.follow(worker.folder, indexer.folders, beside)
             except RuntimeError as error:  # there is no thread for it

@@ -73,7 +73,7 @@ class FolderWorker:
         self._may_save = True
         self._num_failures = 0
         self._is_buffers_turn = False
-        self._indexer: Indexer | None = None
+        self.indexer: Indexer | None = None  # once it is started
         self._is_unsaved = False
         self._report = FolderReport(folder)
         self._thread = SupervisedThread(f"index {folder.name}", self._run, self._on_crash)
@@ -84,17 +84,12 @@ class FolderWorker:
         """Return the index as soon as it exists, even if it is incomplete."""
         # read first, so that a state read later is as new or newer
         is_current = self._built == self._tokens
-        return indexer.index if (indexer := self._indexer) is not None and is_current else None
-
-    @property
-    def indexer(self) -> Indexer | None:
-        """The indexer, once it is started."""
-        return self._indexer
+        return indexer.index if (indexer := self.indexer) is not None and is_current else None
 
     @property
     def report(self) -> FolderReport:
         """Return the present state, with the present size of the index."""
-        if (indexer := self._indexer) is None:
+        if (indexer := self.indexer) is None:
             return self._report
         return replace(
             self._report, num_files=indexer.index.num_documents, num_tokens=indexer.index.num_tokens
@@ -202,7 +197,7 @@ class FolderWorker:
                 is_left_alone = self._num_failures >= MAX_FAILURES
                 if tokens is not None and tokens != self._built and not is_left_alone:
                     return lambda: self._build(tokens)
-                indexer = self._indexer
+                indexer = self.indexer
                 if indexer is not None and (self._paths or self._buffers) and not is_left_alone:
                     return self._follow(indexer)
                 if not self._changed.wait(SAVE_AFTER_S if self._is_unsaved else None):
@@ -223,7 +218,7 @@ class FolderWorker:
     def _purge(self, purges: list[Future[int]]) -> None:
         # From now on none of them can be cancelled; those that were cancelled are dropped.
         purges = [purge for purge in purges if purge.set_running_or_notify_cancel()]
-        self._indexer = self._built = None
+        self.indexer = self._built = None
         self._is_unsaved = False
         self._publish(FolderReport(self.folder))
         self._num_failures = 0
@@ -240,12 +235,12 @@ class FolderWorker:
 
     def _build(self, tokens: TokenSource) -> None:
         hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
-        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
+        self.indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
         self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
             self._buffers = {**self._shown, **self._buffers}
-        summary = self._indexer.build()
+        summary = self.indexer.build()
         if not self._should_stop():
             self._ready(summary)
 
@@ -258,7 +253,7 @@ class FolderWorker:
 
     def _save(self) -> None:
         self._is_unsaved = False
-        if self._may_save and self._indexer is not None and (problem := self._indexer.save()):
+        if self._may_save and self.indexer is not None and (problem := self.indexer.save()):
             self._publish(FolderReport(self.folder, "ready", problem=problem))
 
     def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
@@ -279,7 +274,7 @@ class FolderWorker:
 
     def _look_at_shared(self) -> None:
         """Apply the rules to open buffers again, because a task may have changed the rules."""
-        indexer = self._indexer
+        indexer = self.indexer
         self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
 
     def _pause(self) -> None:
