@@ -21,6 +21,7 @@ from lsp_server.workspace.open_files import find_folder
 from lsp_server.workspace.prefetch import CHARS_OF_TOKEN
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
+from ngram_cache.overlays import TokenSource
 from ngram_cache.repository import Repository, RepositoryOptions
 
 if TYPE_CHECKING:
@@ -240,7 +241,8 @@ def context_of(
     if request.index is None:
         return None
     path, tokenizer = request.indexed_as or request.document, engine.tokenizer
-    view = RepositoryView(request.index, tokenizer.encode_many, tokenizer.spell, repository, path)
+    tokens = TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell)
+    view = RepositoryView(request.index, tokens, repository, path)
     described = engine.describe()
     window = TextWindow(*described["window_chars"])
     location = CursorLocation(path, request.language, request.prefix, request.suffix, window)

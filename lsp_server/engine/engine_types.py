@@ -20,8 +20,8 @@ from completion_engine.request import (
     CompletionStats,
     Progress,
 )
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 
 EngineState = Literal["loading", "ready", "error"]
 

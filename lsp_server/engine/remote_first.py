@@ -29,8 +29,8 @@ from lsp_server.engine.engine_types import (
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.sharing.supervision import on_loop
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import RemoteSettings, Settings
+from ngram_cache.overlays import TokenSource
 
 # Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0

@@ -24,7 +24,7 @@ from lsp_server.engine.engine_types import (
 from lsp_server.engine.slots import EngineSlots
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import on_loop
-from lsp_server.workspace.index_types import TokenSource
+from ngram_cache.overlays import TokenSource
 
 EngineKey = tuple[object, ...]
 

@@ -31,8 +31,8 @@ from lsp_server.protocol.parsing import converter, parse
 from lsp_server.sharing.supervision import on_loop, on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.growth import GREW, SuggestionGrowth
-from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.measurements import FolderReport
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs, ContextQuery, PrefetchTimer
 from lsp_server.workspace.session import Session

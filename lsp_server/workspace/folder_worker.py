@@ -13,9 +13,10 @@ from pathlib import Path
 from completion_engine.text_window import without_surrogates
 from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import plain_newlines
-from lsp_server.workspace.index_types import FolderReport, TokenSource
+from lsp_server.workspace.measurements import FolderReport
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
+from ngram_cache.overlays import TokenSource
 from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions, StoppedError
 from ngram_cache.saved_index import forget
@@ -153,7 +154,9 @@ class FolderWorker:
         while (task := self._next()) is not None:
             try:
                 task()
-                self._look_at_shared()
+                # It may have changed the rules for open buffers.
+                shared = filter(self.indexer.is_shared, self._shown) if self.indexer else ()
+                self.shared = frozenset(shared)
                 self._num_failures = 0
             except BaseException as error:
                 self._failed(error)
@@ -234,7 +237,10 @@ class FolderWorker:
                 done.set_result(num_deleted)
 
     def _build(self, tokens: TokenSource) -> None:
-        hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
+        def report(done: int, total: int, path: str) -> None:
+            self._publish(FolderReport(self.folder, "building", path, done, total))
+
+        hooks = IndexHooks(report, self._should_stop, lambda: self._may_save, self._pause)
         self.indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
         self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
@@ -272,11 +278,6 @@ class FolderWorker:
         else:
             self._shown[path] = lines
 
-    def _look_at_shared(self) -> None:
-        """Apply the rules to open buffers again, because a task may have changed the rules."""
-        indexer = self.indexer
-        self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
-
     def _pause(self) -> None:
         """Wait while a completion runs."""
         until = time.monotonic() + MAX_PAUSE_S
@@ -285,9 +286,6 @@ class FolderWorker:
 
     def _should_stop(self) -> bool:
         return self._stopping or bool(self._purges) or self._tokens != self._built
-
-    def _report_progress(self, done: int, total: int, path: str) -> None:
-        self._publish(FolderReport(self.folder, "building", path, done, total))
 
     def _publish(self, report: FolderReport) -> None:
         self._report = report
