@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
     from ngram_cache import NgramIndex
-from ngram_cache.repository import RepositoryOptions
+    from ngram_cache.repository import RepositoryOptions
 
 app = new_app(help="Measure on your own code: exactness, speed.", no_args_is_help=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from completion_engine.choice.choice import (
     PASSES_AT_P95_DRAFTED,
 )
 from completion_engine.config import AUTO
+from completion_engine.errors import SlipstreamError
 from lsp_server.commands import machine_checks as machine
 from lsp_server.commands.local_engine import (
     choose_target,
@@ -36,20 +38,9 @@ from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.workspace.settings_reading import user_file
 
 if TYPE_CHECKING:
-    from completion_engine.request import Progress
-    from lsp_server.workspace.settings import Settings
-
-
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from completion_engine.errors import SlipstreamError
-
-if TYPE_CHECKING:
     from completion_engine.remote.completer import RemoteCompleter
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
-
 
 app = new_app()
 

@@ -21,6 +21,7 @@ from lsp_server.workspace.open_files import find_folder
 from lsp_server.workspace.prefetch import CHARS_OF_TOKEN
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
+from ngram_cache.git_places import work_tree
 from ngram_cache.overlays import TokenSource
 from ngram_cache.repository import Repository, RepositoryOptions
 
@@ -112,9 +113,9 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
 
 
 def repository_of(path: Path) -> Path:
-    """The repository of a file or folder: the nearest folder with a `.git`, otherwise its own folder."""
+    """The repository of a file or folder: the work tree around it, otherwise its own folder."""
     folder = path.resolve() if path.is_dir() else path.resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return work_tree(folder) or folder
 
 
 def read_source(path: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import AnyResult, on_own_thread
 from lsp_server.workspace import settings_reading
@@ -30,17 +31,12 @@ async def did_change_configuration(
     server: SlipstreamServer, params: types.DidChangeConfigurationParams
 ) -> None:
     """New settings: those that came along, or else those that the client gives when asked."""
-    pushed = section_of(params.settings)
+    pushed = member(params.settings, SECTION)
     if pushed is None and can_pull(server):
         await pull(server)
     else:
         set_editor_layer(server, pushed)
     server.apply_settings()
-
-
-def section_of(values: Any) -> Any:
-    """Our section of what a client sent."""
-    return values.get(SECTION) if isinstance(values, dict) else None
 
 
 def set_editor_layer(server: SlipstreamServer, values: Any) -> None:
