@@ -204,7 +204,9 @@ class FilesOnDisk:
     def save(self, path: str, text: str) -> dict[str, Any]:
         """Write a file as its author saved it; returns the protocol's event of it."""
         file = self.folder / path
-        for other in [other for other in self.blobs if _is_in_the_way(other, path)]:
+        # A file cannot be where the other's folder is.
+        in_the_way = [it for it in self.blobs if it.startswith(f"{path}/") or path.startswith(f"{it}/")]
+        for other in in_the_way:
             self._remove(self.folder / other)
             del self.blobs[other]
         is_new = not file.exists()
@@ -219,11 +221,6 @@ class FilesOnDisk:
         with contextlib.suppress(OSError):  # the first one with another file ends it
             for folder in file.relative_to(self.folder).parents[:-1]:
                 (self.folder / folder).rmdir()
-
-
-def _is_in_the_way(other: str, path: str) -> bool:
-    """Whether a file at `other` keeps one at `path` from being written: one is the other's folder."""
-    return other.startswith(f"{path}/") or path.startswith(f"{other}/")
 
 
 def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:

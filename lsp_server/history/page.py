@@ -58,7 +58,7 @@ def page_of(result: Mapping[str, Any]) -> str:
         _section("Three best suggestions", "".join(_best(one) for one in result["best"])),
         _section("Three worst misses", "".join(_worst(one) for one in result["worst"])),
         _section("What the larger model changes", _models(result)),
-        _section("Commits", _commits(result)),
+        _section("Commits", _table({_commit_name(one): one for one in result["by_commit"]}, "Commit")),
         _section("Left out", _left_out(result["left_out"])),
     ]
     return (
@@ -167,10 +167,8 @@ def _table(groups: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _commits(result: Mapping[str, Any]) -> str:
-    return _table(
-        {f"{one['id']} {one['subject'][:_NUM_SUBJECT_CHARS]}": one for one in result["by_commit"]}, "Commit"
-    )
+def _commit_name(one: Mapping[str, Any]) -> str:
+    return f"{one['id']} {one['subject'][:_NUM_SUBJECT_CHARS]}"
 
 
 def _left_out(left_out: Mapping[str, int]) -> str:

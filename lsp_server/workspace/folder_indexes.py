@@ -137,7 +137,8 @@ class FolderIndexes:
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Pass written, deleted or renamed files to their workers. May be called from any thread."""
-        changed = [path for path in paths if not _is_git_work(path)]
+        # Git writes below `.git` all the time, where no index reads anything but its list of ignored files.
+        changed = [path for path in paths if ".git" not in path.parts or path.name == "exclude"]
         for worker in self._all_workers().values():
             if own := [path for path in changed if _concerns(worker, path)]:
                 worker.files_changed(own)
@@ -235,13 +236,6 @@ def _concerns(worker: FolderWorker, path: Path) -> bool:
     if indexer is None:
         return name_in(worker.folder, path) is not None
     return indexer.repository.concerns(path)
-
-
-def _is_git_work(path: Path) -> bool:
-    """Whether git writes the path all the time and no index reads it; its list of ignored files is a rule,
-    though.
-    """
-    return ".git" in path.parts and path.name != "exclude"
 
 
 @dataclass(frozen=True, slots=True)
