@@ -123,7 +123,7 @@ def _no_table(name: str, value: object) -> str:
 
 
 def _unknown(keys: Sequence[str], known: Collection[str]) -> str:
-    """Return a sentence about keys that are no settings; it names a few."""
+    """Return a sentence about unknown keys; it names a few."""
     if len(keys) > 1:
         more = f" and {len(keys) - _MAX_NAMED} more" if len(keys) > _MAX_NAMED else ""
         return f"there are no settings {', '.join(map(_cut, keys[:_MAX_NAMED]))}{more}."
