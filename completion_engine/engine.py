@@ -254,7 +254,11 @@ class CompletionEngine:
             + self.shadow.num_bytes
             + self._edits.num_cache_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self.drafters.values()),
-            **({"rung": self.chain.backend.name, "rung_reason": self.chain.reason} if self.chain else {}),
+            **(
+                {"backend": self.chain.backend.name, "backend_reason": self.chain.reason}
+                if self.chain
+                else {}
+            ),
         }
 
     def _begin(

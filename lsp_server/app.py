@@ -27,10 +27,9 @@ from lsp_server.protocol.client_streams import ByteSink, claim_stdio
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.host import Host
 from lsp_server.sharing.listener import HostListener
-from lsp_server.sharing.log import LINE, HostLog
-from lsp_server.sharing.supervision import on_own_thread
-from lsp_server.workspace.index_types import TokenSource
+from lsp_server.sharing.supervision import LINE, HostLog, on_own_thread
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 
 if TYPE_CHECKING:
     from completion_engine.choice.target_chooser import TargetChooser

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
+from ngram_cache.folder_rules import is_rule_file
 from ngram_cache.index import NgramIndex
 from ngram_cache.overlays import EncodeMany, FileEncoder, Overlays, digest, num_tokens_of
 from ngram_cache.planning import SILENT, IndexHooks, IndexSummary, is_same, look_at, make_plan
@@ -111,8 +112,8 @@ class Indexer:
     def _reconcile(self, paths: Iterable[Path | str], summary: IndexSummary) -> None:
         names = {self.repository.document_path(path) for path in paths}
         names = {"" if name == "." else name for name in names if not Path(name).is_absolute()}
-        has_news = any(self.repository.is_rule_file(name) for name in names)
-        if has_news or self.repository.have_outer_rules_changed():
+        has_news = any(is_rule_file(name) for name in names)
+        if has_news or self.repository.rules.have_changed():
             names = {""}
             self._rules_changed()
         change = look_at(self.repository, names, self._records.keys(), self._folders, self._checkpoint)
@@ -279,7 +280,7 @@ class Indexer:
             summary.num_removed += 1
 
     def _rules_changed(self) -> None:
-        self.repository.refresh()
+        self.repository.rules.refresh()
         self._overlays.follow_rules()
 
     def _finish(self, summary: IndexSummary) -> IndexSummary:

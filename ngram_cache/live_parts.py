@@ -64,7 +64,7 @@ class Entry:
 class VersionTable:
     """Maps paths to versions and back. Writers take turns; single reads are safe from any thread.
 
-    Replaced versions stay recorded for their path until `settle`, because readers may still see them.
+    Replaced versions stay recorded until `forget_replaced`, because readers may still see them.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class VersionTable:
         kept = self.entry(path).kept
         return frozenset(kept).union(self._lost.get(path, ()))
 
-    def settle(self) -> None:
+    def forget_replaced(self) -> None:
         """Forget replaced versions, once no reader sees them any more."""
         self._lost = {}
 
@@ -176,7 +176,7 @@ class LiveParts:
                 fresh.append(changed)
         self.parts = tuple(fresh)
         self.num_documents = len(self._table)
-        self._table.settle()
+        self._table.forget_replaced()
 
     def replace(self, old: Sequence[Part], merged: Segment) -> None:
         """Replace the parts `old` by one segment; their liveness may have changed since it was made."""

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ngram_cache.index import NgramIndex
 from ngram_cache.redaction import blank_secrets
 from ngram_cache.repository import FoundFile, Repository, SkippedFileError
 
 EncodeMany = Callable[[list[str]], Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """A tokenizer: ids of texts, and bytes of ids. Equal fingerprints mean equal ids."""
+
+    fingerprint: str
+    encode_many: Callable[[list[str]], list[list[int]]]
+    spell: Callable[[list[int]], bytes] = lambda _: b""
 
 
 class Overlays:

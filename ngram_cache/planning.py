@@ -20,32 +20,16 @@ from ngram_cache.snapshot import FileRecord
 _CHECKED_PATHS = 1 << 12
 
 
-def _report_nothing(_done: int, _total: int, _path: str) -> None:
-    return None
-
-
-def _never() -> bool:
-    return False
-
-
-def _always() -> bool:
-    return True
-
-
-def _yield_processor() -> None:
-    time.sleep(0)
-
-
 @dataclass(frozen=True, slots=True)
 class IndexHooks:
     """Callbacks of the caller: progress in files, a request to stop, permission to save, a pause after each
     batch.
     """
 
-    report: Callable[[int, int, str], None] = _report_nothing
-    should_stop: Callable[[], bool] = _never
-    may_save: Callable[[], bool] = _always
-    pause: Callable[[], None] = _yield_processor
+    report: Callable[[int, int, str], None] = lambda _done, _total, _path: None
+    should_stop: Callable[[], bool] = lambda: False
+    may_save: Callable[[], bool] = lambda: True
+    pause: Callable[[], None] = lambda: time.sleep(0)
 
 
 SILENT = IndexHooks()
@@ -171,7 +155,7 @@ def _walks(repository: Repository, places: Places, checkpoint: Callable[[], None
     """Walk the places, as far as the time for one walk allows."""
     known: KnownLayers = {}
     walks: list[Walk] = []
-    until = time.monotonic() + repository.limits.max_walk_s
+    until = time.monotonic() + repository.options.limits.max_walk_s
     for number, name in enumerate(places.names):
         checkpoint()
         if time.monotonic() > until:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 from ngram_cache.file_names import FileKind, kind_of, name_in, real_path
-from ngram_cache.folder_rules import FolderRules, KnownLayers, SkippedFileError, is_rule_file
+from ngram_cache.folder_rules import FolderRules, KnownLayers, SkippedFileError
 from ngram_cache.redaction import has_private_key
 from ngram_cache.walk import FolderWalk, FoundFile, Walk, WalkLimits
 
@@ -70,30 +70,25 @@ class Repository:
     ) -> None:
         self._folder = ConfinedFolder(real_path(root))
         self._called = Path(os.path.abspath(root))  # noqa: PTH100  the link that it may be is kept
-        self._options = options
+        self.options = options
         self._should_stop = should_stop
-        self._rules = FolderRules(self._folder, options.exclude, self._checkpoint, options.exclude_around)
+        self.rules = FolderRules(self._folder, options.exclude, self._checkpoint, options.exclude_around)
 
     @property
     def root(self) -> Path:
         """The folder's resolved path."""
         return self._folder.root
 
-    @property
-    def limits(self) -> WalkLimits:
-        """The limits of one walk through the folder."""
-        return self._options.limits
-
     def walk(self, folder: str = "", known: KnownLayers | None = None) -> Walk:
         """Return all files below `folder` that may be indexed; if more than `max_files`, the newest."""
         walk = Walk()
         try:
-            layers = self._rules.at(folder, known)
+            layers = self.rules.at(folder, known)
         except SkippedFileError as reason:
             walk.skip(reason)
             return walk
-        options = self._options
-        search = FolderWalk(self._folder, self._rules, options.limits, options.max_files, self._check_file)
+        options = self.options
+        search = FolderWalk(self._folder, self.rules, options.limits, options.max_files, self._check_file)
         return search.run(folder, layers)
 
     def look(self, path: str, known: KnownLayers | None = None) -> Walk:
@@ -112,14 +107,14 @@ class Repository:
 
     def find(self, path: str, known: KnownLayers | None = None) -> FoundFile:
         """Return the file at `path`. Raises SkippedFileError if it is missing or may not be indexed."""
-        self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
+        self.rules.check(path, self.rules.at(path.rpartition("/")[0], known), is_folder=False)
         return self._check_file(path, self._status(path))
 
     def read(self, file: FoundFile) -> str:
         """Return a file's text with `\n` line ends. Raises SkippedFileError if it is not useful text."""
         self._checkpoint()
         try:
-            data = self._folder.read(file.path, self._options.max_file_bytes)
+            data = self._folder.read(file.path, self.options.max_file_bytes)
         except TooLargeError as error:
             raise SkippedFileError("too large") from error
         except NoPlainFileError as error:
@@ -150,8 +145,8 @@ class Repository:
         if Path(path).is_absolute():
             return False
         try:
-            self._rules.check(path, self._rules.at(path.rpartition("/")[0], known), is_folder=False)
-            self._rules.check_reachable(path)
+            self.rules.check(path, self.rules.at(path.rpartition("/")[0], known), is_folder=False)
+            self.rules.check_reachable(path)
         except SkippedFileError:
             return False
         return True
@@ -180,24 +175,7 @@ class Repository:
 
     def concerns(self, path: Path) -> bool:
         """Return whether a change of `path` can change what is indexed. Reads no disk."""
-        return self.inner_path(path) is not None or path in self._rules.outer_files
-
-    def is_rule_file(self, path: str) -> bool:
-        """Return whether a change of `path` can change which files are ignored."""
-        return is_rule_file(path)
-
-    @property
-    def outer_rule_files(self) -> frozenset[Path]:
-        """Return the files outside of the walked folders that hold rules, or would."""
-        return self._rules.outer_files
-
-    def refresh(self) -> None:
-        """Read the rules outside of the walked folders again."""
-        self._rules.refresh()
-
-    def have_outer_rules_changed(self) -> bool:
-        """Return whether the rules outside of the walked folders have changed since they were read."""
-        return self._rules.have_changed()
+        return self.inner_path(path) is not None or path in self.rules.outer_files
 
     def _checkpoint(self) -> None:
         if self._should_stop():
@@ -218,7 +196,7 @@ class Repository:
             raise SkippedFileError("generated")
         if kind is FileKind.UNKNOWN and not self._is_script(path, name):
             raise SkippedFileError("no source file")
-        limit = self._options.max_file_bytes
+        limit = self.options.max_file_bytes
         if status.st_size > (min(limit, _MAX_DATA_BYTES) if kind is FileKind.DATA else limit):
             raise SkippedFileError("too large")
         return FoundFile(path, status.st_size, max(-_MAX_TIME_NS, min(status.st_mtime_ns, _MAX_TIME_NS)))

@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 17_160, 113),
-    Cap("completion_engine", 31_320, 180),
-    Cap("ngram_cache", 5_000, 26),
-    Cap("tests", 57_150, 410, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_880, 124),
+    Cap("lsp_server", 16_905, 105),
+    Cap("completion_engine", 31_265, 179),
+    Cap("ngram_cache", 4_975, 26),
+    Cap("tests", 57_115, 410, but=("benchmarks",)),
+    Cap("tests/benchmarks", 13_870, 124),
     Cap("scripts", 2_440, 22),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_460, 319)
+WHOLE = Cap(" and ".join(SHIPPED), 53_140, 310)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

@@ -20,10 +20,9 @@ from completion_engine.errors import UserError
 from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models import ModelStore
 from lsp_server.cli import run
-from lsp_server.commands.local_engine import read_source, reported_settings, with_target
+from lsp_server.commands.local_engine import read_source, reported, with_target
 from lsp_server.commands.player import Answer
-from lsp_server.commands.replay import LOCAL, ReplayOptions, replay_repository
-from lsp_server.commands.replay_report import facts, num_written, summary
+from lsp_server.commands.replay import LOCAL, ReplayOptions, facts, num_written, replay_repository, summary
 from lsp_server.commands.terminal import console, new_app, progress_bar
 from lsp_server.engine.pool import engine_config
 from lsp_server.scripted_typing.typing_plan import plan_typing
@@ -56,7 +55,7 @@ def demo(
         advice = "Run it in a checkout of Slipstream, or name --repository and --source."
         raise UserError(f"There is no folder {repository} here.", advice=advice)
     text = read_source(source)  # fails before a model is downloaded
-    settings = with_target(reported_settings(root))
+    settings = with_target(reported(root).settings)
     with progress_bar() as report, compiled_meanwhile(engine_config(settings), report):
         ModelStore().ensure(settings.target, report)
     asyncio.run(_show_typing(root, root / name, text, settings.target))

@@ -227,7 +227,7 @@ def chain(trial: Trial) -> Iterator[Facts]:
     from completion_engine.loading.backends import plan_here  # noqa: PLC0415 - as above
 
     plan = plan_here("auto", "auto")
-    facts: Facts = {"rungs": [str(backend) for backend in plan.backends], "reasons": list(plan.reasons)}
+    facts: Facts = {"backends": [str(backend) for backend in plan.backends], "reasons": list(plan.reasons)}
     if trial.model is None:
         yield facts | {"answer": "needs --model"}
         return
@@ -240,14 +240,15 @@ def chain(trial: Trial) -> Iterator[Facts]:
     facts["ready_s"] = round(time.perf_counter() - begin, 2)
     done = engine.complete(CompletionRequest(_TEXT, "\n", "python", deadline_ms=0))
     about = {
-        name: engine.describe()[name] for name in ("rung", "rung_reason", "plans", "exactness", "pass_ms")
+        name: engine.describe()[name]
+        for name in ("backend", "backend_reason", "plans", "exactness", "pass_ms")
     }
     yield facts | about | {"text": done.text, "answer_ms": round(done.stats.ms["total"], 2)}
 
 
 STAGES: Mapping[str, Callable[[Trial], Iterator[Facts]]] = {
     "machine": machine, "kernels": kernels, "exactness": exactness,
-    "layers": layers, "speed": speed, "ladder": chain,
+    "layers": layers, "speed": speed, "chain": chain,
 }  # fmt: skip
 
 

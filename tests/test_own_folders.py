@@ -10,7 +10,7 @@ import pytest
 
 from completion_engine.models.storage import default_root
 from lsp_server.sharing.address import find_address, folders
-from lsp_server.sharing.log import log_path
+from lsp_server.sharing.supervision import log_path
 from lsp_server.workspace.settings_reading import user_file
 from lsp_server.workspace.usage_by_day import usage_path
 from ngram_cache.snapshot import index_directory

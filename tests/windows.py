@@ -33,8 +33,8 @@ from lsp_server.handlers import register
 from lsp_server.protocol.framing import encode, read_message
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing import relay
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 from tests.hosts import PATIENCE_S
 
 

@@ -106,7 +106,8 @@ class Attempts:
     @contextlib.contextmanager
     def of(self, target: str) -> Iterator[None]:
         """Around a load. If the file cannot be written, nothing is remembered."""
-        mark = self._folder / f"{target}.{_this_process()}-{uuid.uuid4().hex}{_SUFFIX}"
+        began_s = psutil.Process().create_time()  # a later process may have the number of this one
+        mark = self._folder / f"{target}.{os.getpid()}-{began_s:.0f}-{uuid.uuid4().hex}{_SUFFIX}"
         with contextlib.suppress(OSError):
             mark.touch()
         try:
@@ -149,11 +150,6 @@ def _is_fresh(mark: Path) -> bool:
         return abs(time.time() - mark.stat().st_mtime) < _FORGOTTEN_S
     except OSError:
         return False
-
-
-def _this_process() -> str:
-    """Its number, and the second in which it began, as a later process may have that number."""
-    return f"{os.getpid()}-{psutil.Process().create_time():.0f}"
 
 
 def _runs(process: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from completion_engine.cutting.language_names import language_of_path
 from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
+from ngram_cache.overlays import TokenSource
 from ngram_cache.redaction import blank_secrets
 
 INGREDIENTS = ("definitions", "own", "similar")
@@ -242,26 +243,30 @@ def _is_known(lines: Sequence[str], known: set[str]) -> bool:
 class RepositoryView:
     """The files of an index without the document `own_path`; excluded files and secrets are not in it.
 
-    `encode_many` and `spell` convert to and from the index's tokens.
+    `tokens` converts to and from the index's tokens.
     """
 
     index: NgramIndex
-    encode_many: Callable[[list[str]], list[list[int]]]
-    spell: Callable[[list[int]], bytes]
+    tokens: TokenSource
     name: str = ""
     own_path: str = ""
 
-    def files_with(self, names: Iterable[str]) -> dict[str, Counter[str]]:
-        """Return for each name the files that probably contain it, with the number of occurrences."""
+    def files_with(
+        self, names: Iterable[str], leads: Sequence[str] = _LEADS, max_occurrences: int = _MAX_OCCURRENCES
+    ) -> dict[str, Counter[str]]:
+        """Return for each name the files that probably contain it, with the number of occurrences.
+
+        A name has other tokens after each of the `leads`. At most `max_occurrences` are read for each.
+        """
         wanted = list(names)
-        encoded = self.encode_many([lead + name for name in wanted for lead in _LEADS])
+        encoded = self.tokens.encode_many([lead + name for name in wanted for lead in leads])
         found: dict[str, Counter[str]] = {}
         for at, tokens in enumerate(encoded):
-            here = self.index.find(tokens, max_occurrences=_MAX_OCCURRENCES, exclude=self.own_path)
-            found.setdefault(wanted[at // len(_LEADS)], Counter()).update(here)
+            here = self.index.find(tokens, max_occurrences=max_occurrences, exclude=self.own_path)
+            found.setdefault(wanted[at // len(leads)], Counter()).update(here)
         return found
 
     def read(self, path: str, max_tokens: int) -> str:
         """Return the text of the first `max_tokens` tokens of a file; empty for an unknown file."""
         tokens = self.index.tokens_of(path)[:max_tokens]
-        return self.spell(tokens.tolist()).decode("utf-8", "replace")
+        return self.tokens.spell(tokens.tolist()).decode("utf-8", "replace")

@@ -111,16 +111,11 @@ class GgufLayout:
     num_bytes: int
     tensors: Mapping[str, TensorLayout]
 
-    @property
-    def has_checksums(self) -> bool:
-        """Whether damage of the file can be found; layouts of earlier versions have none."""
-        return all(tensor.checksum for tensor in self.tensors.values())
-
     def is_damaged(self) -> bool:
         """Whether a tensor does not match its checksum. Reads all of the file."""
         content = np.memmap(self.file, np.uint8, "r")
         return any(
-            tensor.checksum and tensor.checksum != checksum(content[tensor.offset :][: tensor.num_bytes])
+            tensor.checksum != checksum(content[tensor.offset :][: tensor.num_bytes])
             for tensor in self.tensors.values()
         )
 
@@ -190,4 +185,4 @@ def read_layout(folder: Path) -> GgufLayout | None:
 def _tensor(entry: Mapping[str, Any]) -> TensorLayout:
     shape = tuple(int(size) for size in entry["shape"])
     fields = str(entry["kind"]), shape, int(entry["offset"]), int(entry["num_interleaved"])
-    return TensorLayout(*fields, str(entry.get("checksum", "")))
+    return TensorLayout(*fields, str(entry["checksum"]))

@@ -7,7 +7,6 @@ The weights stay in the GGUF file (see `gguf_worker`). The folder appears comple
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -144,17 +143,6 @@ def weights_damage(folder: Path) -> str:
     if missing := [name for name in names if not (folder / name).is_file()]:
         return f"{missing[0]} is missing (weights must be safetensors)"
     return next((damage for name in names if (damage := header_damage(folder / name))), "")
-
-
-def is_current(folder: Path, source: Mapping[str, Any]) -> bool:
-    """Whether a prepared folder is in order, and has the checksums that earlier versions did not write.
-
-    A folder that cannot be written does without them.
-    """
-    if find_damage(folder, source):
-        return False
-    layout = read_layout(folder)
-    return not layout or layout.has_checksums or not os.access(folder.parent, os.W_OK)
 
 
 def remove_if_damaged(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -25,7 +25,10 @@ def main() -> int:
     """Download what the arguments name. Returns the exit code."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing that a library prints may mix with our lines
     try:
-        path = _fetch_model(sys.argv[1], out) if len(sys.argv) == 2 else _fetch_file(*sys.argv[1:4])
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow
+
+        model, *file = sys.argv[1:4]
+        path = hf_hub_download(model, file[0], local_dir=file[1]) if file else _fetch_model(model, out)
     except Exception as error:  # an error of any HTTP library; its text is passed on
         say(out, error=one_line(error), is_unknown=_is_unknown(error))
         return 1
@@ -54,12 +57,6 @@ def _fetch_model(repository: str, out: TextIO) -> str:
     finally:
         finished.set()
         ticker.join()
-
-
-def _fetch_file(repository: str, name: str, folder: str) -> str:
-    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow
-
-    return str(hf_hub_download(repository, name, local_dir=folder))
 
 
 def _is_unknown(error: BaseException | None) -> bool:

@@ -20,25 +20,18 @@ from completion_engine.request import CancelledError, Progress
 _POLL_S = 0.1
 
 
-def _say_nothing(_what: str, _done: int, _total: int) -> None:
-    return
-
-
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """One call's `report(what, done, total)` and `should_stop()`."""
 
-    report: Progress = _say_nothing
-    should_stop: Callable[[], bool] = _never
+    report: Progress = lambda _what, _done, _total: None
+    should_stop: Callable[[], bool] = lambda: False
 
     @classmethod
     def of(cls, report: Progress | None, should_stop: Callable[[], bool] | None) -> Monitor:
         """A monitor of a caller's functions; None reports nothing, or never stops."""
-        return cls(report or _say_nothing, should_stop or _never)
+        silent = cls()
+        return cls(report or silent.report, should_stop or silent.should_stop)
 
     def check(self) -> None:
         """Raise CancelledError when the caller does not want the result any more."""

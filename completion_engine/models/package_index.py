@@ -119,14 +119,14 @@ def _environment(scratch: Path) -> dict[str, str]:
 
 def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
     """The meaning of pip's output for the user. The cases are tried in order of certainty."""
-    said = outcome.stderr + outcome.stdout
-    detail = _last_error(said)
-    if "No module named pip" in said:
+    output = outcome.stderr + outcome.stdout
+    detail = _last_error(output)
+    if "No module named pip" in output:
         return MachineError(
             f"{sys.executable} has no pip, so Slipstream cannot download {requirement}.",
             advice=f"Install pip with: {sys.executable} -m ensurepip. {_HOW_TO_GO_ON}",
         )
-    if "No space left on device" in said:
+    if "No space left on device" in output:
         return MachineError(
             f"The disk is full: {requirement} could not be stored.", advice="Free some space."
         )
@@ -135,12 +135,12 @@ def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
             f"The package index sent nothing for {_STALL_S:.0f} s while {requirement} was fetched.",
             advice=f"Check the network and try again. {_HOW_TO_GO_ON}",
         )
-    if _NETWORK.search(said):
+    if _NETWORK.search(output):
         return MachineError(
             f"No network: the package index could not be reached for {requirement} ({detail}).",
             advice=f"Check the network, the proxy and pip's configuration, then try again. {_HOW_TO_GO_ON}",
         )
-    if "No matching distribution" in said:
+    if "No matching distribution" in output:
         return MachineError(
             f"{requirement} is not in the package index that pip uses.",
             advice=f"Check `pip config list` and the network. {_HOW_TO_GO_ON}",
@@ -150,7 +150,7 @@ def explain(requirement: str, outcome: ProgramOutcome) -> SlipstreamError:
     )
 
 
-def _last_error(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["no output"]
     return errors[-1].removeprefix("ERROR:").strip()[:200]

@@ -113,7 +113,8 @@ def contents(root: Path, catalogue: Mapping[str, ModelSpec] = CATALOGUE) -> Iter
         if _FROM_FILE.fullmatch(folder.name):
             yield from _made_in(folder)
     for path in _below(root / "locks"):
-        if path.suffix == ".lock" and _is_lock(path.stem, catalogue):
+        is_known = path.stem in catalogue or _FROM_FILE.fullmatch(path.stem) or _FROM_HUB.fullmatch(path.stem)
+        if path.suffix == ".lock" and is_known:
             yield path
         elif _FROM_HUB.fullmatch(path.name) and path.is_dir():
             yield from _made_in(path)
@@ -161,10 +162,6 @@ def _made_in(folder: Path) -> Iterator[Path]:
             yield path
     if _is_empty(folder):
         yield folder
-
-
-def _is_lock(name: str, catalogue: Mapping[str, ModelSpec]) -> bool:
-    return name in catalogue or bool(_FROM_FILE.fullmatch(name) or _FROM_HUB.fullmatch(name))
 
 
 def _below(folder: Path) -> list[Path]:

@@ -28,7 +28,6 @@ from completion_engine.models.catalogue import CATALOGUE, ModelSpec, find_spec, 
 from completion_engine.models.gguf_preparation import (
     Source,
     find_damage,
-    is_current,
     prepare,
     remove_if_damaged,
 )
@@ -200,7 +199,7 @@ class ModelStore:
 
     def _ensure_known(self, spec: ModelSpec, job: Monitor) -> Path:
         folder = self._prepared(spec)
-        if is_current(folder, {"sha256": spec.sha256}):
+        if not find_damage(folder, {"sha256": spec.sha256}):
             return folder
         with self._storage.locked(spec.id, job):
             if self._is_done(folder, {"sha256": spec.sha256}, job):
@@ -212,15 +211,13 @@ class ModelStore:
             return prepare(source, folder, work, job)
 
     def _is_done(self, folder: Path, facts: Mapping[str, Any], job: Monitor) -> bool:
-        """Whether the prepared folder is in order; another one is removed, a damaged one with a message."""
-        if is_current(folder, facts):
-            return True
-        if folder.exists():
-            if damage := find_damage(folder, facts):
-                name = folder.parent.name
-                job.report(f"{name} in the store is damaged ({damage}): building it again", 0, 0)
+        """Whether the prepared folder is in order; a damaged one is removed, with a message."""
+        damage = find_damage(folder, facts)
+        if damage and folder.exists():
+            name = folder.parent.name
+            job.report(f"{name} in the store is damaged ({damage}): building it again", 0, 0)
             shutil.rmtree(folder)
-        return False
+        return not damage
 
     def _fetch(self, spec: ModelSpec, job: Monitor) -> Path:
         file = self._file(spec)
@@ -247,7 +244,7 @@ class ModelStore:
         status = file.stat()
         facts = {"path": str(file), "num_bytes": status.st_size, "modified_ns": status.st_mtime_ns}
         folder = self._prepared_for(file)
-        if is_current(folder, facts):
+        if not find_damage(folder, facts):
             return folder
         with self._storage.locked(folder.parent.name, job):
             if self._is_done(folder, facts, job):

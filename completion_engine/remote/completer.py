@@ -29,7 +29,7 @@ from completion_engine.prompting.repository_format import RepositoryFormat
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.answer import Wait
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
-from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, mask, refusal
+from completion_engine.remote.outbound_text import AT_CURSOR, LEAVES, Masking, refusal
 from completion_engine.remote.remote_writing import Queries, RemoteWriting
 from completion_engine.remote.vllm_client import Served, VllmClient, prove
 from completion_engine.request import (
@@ -41,6 +41,7 @@ from completion_engine.request import (
     ShouldStop,
 )
 from completion_engine.text_window import TextWindow
+from ngram_cache.redaction import blank_secrets
 
 EXACTNESS = "verified by the server"
 _IDLE_MS, REST_S = 1000.0, 10.0  # for one background step, and for the whole rest of an answer
@@ -76,7 +77,7 @@ class RemoteCompleter:
         self._window = TextWindow.for_device("remote", config.prefix_chars, config.suffix_chars)
         self._masking = Masking(self._window)
         max_context = MAX_CONTEXT_TOKENS if config.context_tokens < 0 else config.context_tokens
-        form = RepositoryFormat(tokenizer, max_context, mask)
+        form = RepositoryFormat(tokenizer, max_context, blank_secrets)
         windows = PromptWindows(
             tokenizer,
             self._window,

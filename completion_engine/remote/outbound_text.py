@@ -30,11 +30,6 @@ _MAX_FAR = 8
 _BEYOND = 1000  # characters after the outbound text that may show a secret in it
 
 
-def mask(text: str) -> str:
-    """Return a text without what looks like a secret."""
-    return blank_secrets(text)
-
-
 class Masking:
     """Takes secrets out of the text around cursors that a prompt with `window` may show.
 

@@ -135,7 +135,7 @@ class TokenStream:
         if fields is None:
             raise self._invalid("an event is not a JSON object")
         if "error" in fields:
-            raise truncated(self._authority, _said(fields["error"]))
+            raise truncated(self._authority, _reason_of(fields["error"]))
         self._take_usage(fields.get("usage"))
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
@@ -227,7 +227,7 @@ def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
         )
     if 400 <= status < 599:
         who = "refuses the request" if status < 500 else "is not ready"
-        reason = _said((_parsed(body.decode("utf-8", errors="replace")) or {}).get("error"))
+        reason = _reason_of((_parsed(body.decode("utf-8", errors="replace")) or {}).get("error"))
         return RemoteError(
             "unavailable",
             f"{authority} {who} ({status}{f': {reason}' if reason else ''}).",
@@ -244,7 +244,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _said(error: object) -> str:
+def _reason_of(error: object) -> str:
     """Return a server's words about an error, bounded; they hold no part of a prompt."""
     message = error.get("type") if isinstance(error, dict) else error
     return "".join(c for c in message[:80] if c.isprintable()) if isinstance(message, str) else ""

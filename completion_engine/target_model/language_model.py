@@ -22,7 +22,7 @@ from completion_engine.target_model.exactness import (
 )
 from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
-from completion_engine.target_model.measuring import can_settle, measure, rehearse, resume
+from completion_engine.target_model.measuring import can_be_final, measure, rehearse, resume
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, use_threads
 from completion_engine.target_model.weights import Precision
@@ -71,8 +71,8 @@ class LanguageModel:
         self.verifies_trees = known.verifies_trees if known else self._trees_are_harmless()
         self.max_branches = self._branches.max_branches if self.verifies_trees else 1
         self.chunks, self.widths = self._chunk_rule(), self._widths()
-        fits = known and known.pass_ms.keys() == set(self.widths) and (known.are_settled or not can_settle())
-        self.findings = resume(self, known) if known and fits else self._measure()
+        fits = known and known.pass_ms.keys() == set(self.widths) and (known.are_final or not can_be_final())
+        self.findings = resume(self, known) if known and fits else measure(self)
         self._is_rehearsed = self.findings is not known
         self.clock = PassClock(self.findings.pass_ms, self.findings.branch_ms)
         self._take_threads()
@@ -253,7 +253,3 @@ class LanguageModel:
 
     def _trees_are_harmless(self) -> bool:
         return self.is_row_invariant and branches_are_exact(self, PREFILL_ROWS)
-
-    def _measure(self) -> Findings:
-        """The findings of this load, once bits have been compared."""
-        return measure(self)

@@ -47,7 +47,7 @@ def measure(target: Target) -> Findings:
     costs less than the noise of one pass: use the median over many runs; negative results count as 0.
     """
     found = _time_passes(target, _shapes(target))
-    are_settled = can_settle() and all(_came_twice(taken) for taken in found.values())
+    are_final = can_be_final() and all(_came_twice(taken) for taken in found.values())
     with_branches, chunk = found.pop(_BRANCHES, found[ROWS]), found.pop(_CHUNK)
     branch_ms = median(wide - row for wide, row in zip(with_branches, found[ROWS], strict=True))
     pass_ms = {width: min(taken) for width, taken in found.items()}
@@ -60,11 +60,11 @@ def measure(target: Target) -> Findings:
         max(0.0, branch_ms) / max(1, _num_more_branches(target)),
         target.governor.paces,
         min(chunk),
-        are_settled,
+        are_final,
     )
 
 
-def can_settle() -> bool:
+def can_be_final() -> bool:
     """Whether all threads are free for this one: others disturb what is measured with fewer."""
     return num_threads_here() == max(thread_counts())
 

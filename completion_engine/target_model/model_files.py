@@ -37,7 +37,7 @@ _OPTIONAL = frozenset({"head_dim", "max_position_embeddings", "intermediate_size
 _NUMBERS = ("rms_norm_eps", "rope_theta")  # above 0
 _MAX_NUMBER = 1e18
 _ROPE = ("rope_parameters", "rope_scaling")
-_MAX_SAID = 60  # characters of an odd value that a message repeats
+_MAX_SHOWN = 60  # characters of an odd value that a message repeats
 
 
 def read_config(folder: Path) -> Config:
@@ -133,8 +133,8 @@ def check_shapes(what: str, found: Iterable[tuple[str, tuple[int, ...], tuple[in
 
 
 def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= _MAX_SAID else f"{said[:_MAX_SAID]} …"
+    shown = repr(value)
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]} …"
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -141,7 +141,7 @@ class Findings:
     All of it follows from the weights, the kernels and the processor.
 
     `pass_ms` by width, as measured with `num_threads`, and `chunk_ms` of a whole chunk of a prompt, 0 where
-    that is unknown; `thread_paces` by number of threads, as for `ThreadGovernor`. They `are_settled` where
+    that is unknown; `thread_paces` by number of threads, as for `ThreadGovernor`. They `are_final` where
     nothing disturbed the measurement.
     """
 
@@ -152,4 +152,4 @@ class Findings:
     branch_ms: float
     thread_paces: Mapping[int, float]
     chunk_ms: float = 0.0
-    are_settled: bool = False
+    are_final: bool = False

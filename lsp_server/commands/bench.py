@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsp_server.commands.cursor_samples import Sample, repository_samples
-from lsp_server.commands.local_engine import indexed, load_engine, with_target
+from lsp_server.commands.local_engine import Sample, indexed, load_engine, repository_samples, with_target
 from lsp_server.commands.replay import Json, Target
 from lsp_server.commands.repository_index import build_index, checked_folder
 from lsp_server.commands.terminal import interruptible, new_app, progress_bar, show_figures
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
     from ngram_cache import NgramIndex
-from ngram_cache.repository import RepositoryOptions
+    from ngram_cache.repository import RepositoryOptions
 
 app = new_app(help="Measure on your own code: exactness, speed.", no_args_is_help=True)
 

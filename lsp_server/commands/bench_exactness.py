@@ -16,7 +16,7 @@ from completion_engine.decoding.ending import NoRules
 from completion_engine.decoding.loop import Decoding
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, MemorySetting, Progress
-from lsp_server.commands.cursor_samples import Sample, context_of
+from lsp_server.commands.local_engine import Sample, context_of
 from lsp_server.commands.terminal import show_figures
 from ngram_cache import NgramIndex
 

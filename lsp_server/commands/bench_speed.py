@@ -24,7 +24,7 @@ from completion_engine.models.catalogue import path_of
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import CompletionRequest, Progress
 from completion_engine.target_model.threads import thread_counts, use_threads
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from ngram_cache import NgramIndex
 
 _MAX_PROMPT_TOKENS = 600

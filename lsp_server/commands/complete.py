@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.request import Completion, CompletionRequest, Progress
 from completion_engine.runtime import seldom_collected
 from lsp_server.commands.local_engine import (
-    language_id,
     load_engine,
     parse_cursor,
     read_source,
-    reported_settings,
+    reported,
     repository_of,
     split_at,
     with_target,
@@ -43,7 +43,7 @@ def complete(
     """Complete a file at a cursor and print the text to insert there."""
     file, line, column = parse_cursor(cursor)
     sides = split_at(read_source(file), line, column)
-    own = reported_settings(repository_of(file))
+    own = reported(repository_of(file)).settings
     settings = with_target(own.model_copy(update={"target": target or own.target}))
     with progress_bar(quiet=as_json) as report, seldom_collected():
         completion = _completion(file, sides, settings, report)
@@ -64,7 +64,7 @@ def _completion(file: Path, sides: tuple[str, str], settings: Settings, report: 
     path = file.resolve()
     request = CompletionRequest(
         *sides,
-        language=language_id(file),
+        language=language_of_path(file.name),
         document=path.relative_to(stored[0]).as_posix() if stored else path.as_uri(),
         index=stored[1] if stored else None,
         max_tokens=settings.max_tokens,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from completion_engine.choice.choice import (
     PASSES_AT_P95_DRAFTED,
 )
 from completion_engine.config import AUTO
+from completion_engine.errors import SlipstreamError
 from lsp_server.commands import machine_checks as machine
 from lsp_server.commands.local_engine import (
     choose_target,
@@ -36,20 +38,9 @@ from lsp_server.sharing.host_connection import running_hosts
 from lsp_server.workspace.settings_reading import user_file
 
 if TYPE_CHECKING:
-    from completion_engine.request import Progress
-    from lsp_server.workspace.settings import Settings
-
-
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from completion_engine.errors import SlipstreamError
-
-if TYPE_CHECKING:
     from completion_engine.remote.completer import RemoteCompleter
     from completion_engine.request import Progress
     from lsp_server.workspace.settings import Settings
-
 
 app = new_app()
 
@@ -160,7 +151,7 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     yield rated("stored files", found, not damaged, "Loading the model made them anew.")
     from lsp_server.commands.machine_checks import backend_check  # noqa: PLC0415 - loads torch
 
-    yield backend_check(engine.get("rung", ""), engine.get("rung_reason", ""))
+    yield backend_check(engine.get("backend", ""), engine.get("backend_reason", ""))
     advice = "The first load compiles for this processor. A faster disk or more memory may help."
     yield rated("loading", f"{load_s:.1f} s", load_s < _SLOW_LOAD_S, advice)
     yield from machine.kernel_check(loaded.target.precision, loaded.target.device)

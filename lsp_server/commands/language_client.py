@@ -238,7 +238,7 @@ class LanguageClient:
         finally:
             self._gone = self._gone or "The server has ended."
             for future in self._pending.values():
-                _settle(future, error=self._gone_error())
+                _resolve(future, error=self._gone_error())
             self._pending.clear()
 
     async def _read_stderr(self) -> None:
@@ -254,7 +254,7 @@ class LanguageClient:
             if future := self._pending.pop(message.get("id", -1), None):
                 error = message.get("error")
                 failed = error and ResponseError(error["code"], error["message"], error.get("data"))
-                _settle(future, message.get("result"), failed)
+                _resolve(future, message.get("result"), failed)
         elif "id" in message:
             self._write({"id": message["id"], **self._answer(message["method"], message.get("params"))})
         else:
@@ -272,7 +272,7 @@ class LanguageClient:
         return {"error": {"code": METHOD_NOT_FOUND, "message": f"unknown method {method}"}}
 
 
-def _settle(future: asyncio.Future[Any], result: Any = None, error: Exception | None = None) -> None:
+def _resolve(future: asyncio.Future[Any], result: Any = None, error: Exception | None = None) -> None:
     if future.done():
         return
     if error is None:

@@ -1,27 +1,34 @@
-"""The inputs of a command without a server: a source file, a cursor in it, the settings, and an engine."""
+"""The inputs of a command without a server: a source file, cursors, the settings, and an engine."""
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from completion_engine.config import AUTO, DEFAULT_TARGET, EngineConfig
+from completion_engine.context.snippet_choice import INGREDIENTS, CursorLocation, RepositoryView, choose
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.errors import UserError
+from completion_engine.request import CompletionRequest, RepositoryContext
+from completion_engine.text_window import TextWindow
 from lsp_server.workspace import settings_reading as files
 from lsp_server.workspace.open_files import find_folder
+from lsp_server.workspace.prefetch import CHARS_OF_TOKEN
 from lsp_server.workspace.settings import Settings
 from lsp_server.workspace.settings_layers import Configuration
-from ngram_cache.repository import RepositoryOptions
+from ngram_cache.git_places import work_tree
+from ngram_cache.overlays import TokenSource
+from ngram_cache.repository import Repository, RepositoryOptions
 
 if TYPE_CHECKING:
     from completion_engine.choice.choice import Choice
     from completion_engine.engine import CompletionEngine
     from completion_engine.request import Progress
-
-
-from completion_engine.cutting.language_names import language_of_path
 
 _MAX_FILE_BYTES = 5 * 1024 * 1024
 
@@ -65,11 +72,6 @@ def indexed(folder: Path) -> tuple[Settings, RepositoryOptions]:
     return found.settings, found.index
 
 
-def reported_settings(folder: Path) -> Settings:
-    """Only the settings of `reported`."""
-    return reported(folder).settings
-
-
 def with_target(settings: Settings) -> Settings:
     """`settings` with a named model instead of `auto`: the one that an editor would start with now."""
     if settings.target != AUTO:
@@ -110,15 +112,10 @@ def load_engine(settings: Settings, report: Progress, *, warms_up: bool = True) 
     return engine
 
 
-def language_id(path: Path) -> str:
-    """The protocol's name of a file's language, by its ending; `plaintext` if the ending is unknown."""
-    return language_of_path(path.name)
-
-
 def repository_of(path: Path) -> Path:
-    """The repository of a file or folder: the nearest folder with a `.git`, otherwise its own folder."""
+    """The repository of a file or folder: the work tree around it, otherwise its own folder."""
     folder = path.resolve() if path.is_dir() else path.resolve().parent
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
+    return work_tree(folder) or folder
 
 
 def read_source(path: Path) -> str:
@@ -173,3 +170,81 @@ def split_at(text: str, line: int, column: int) -> tuple[str, str]:
         raise UserError(message, advice="Columns count characters from 1.")
     at = column - 1
     return "\n".join([*left, lines[line - 1][:at]]), "\n".join([lines[line - 1][at:], *right])
+
+
+ENDINGS = frozenset({".py", ".ts", ".js", ".go", ".rs", ".c", ".h"})
+_MIN_BYTES, _MAX_BYTES = 2_000, 200_000
+_MAX_TRIES = 1_000  # per sample: lines that are too short or not code are drawn again
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One cursor in one real file. `expected` is the original text: the rest of the line.
+
+    `document` names the file as the index does, so that no draft is read from the file itself.
+    """
+
+    name: str
+    document: str
+    language: str
+    prefix: str
+    suffix: str
+    expected: str
+
+
+def repository_samples(root: Path, num_samples: int) -> list[Sample]:
+    """Cursor positions in the source files of a repository that an index may hold. Raises UserError."""
+    found = sorted(root / file.path for file in Repository(root).walk().files)
+    return drawn_samples([path for path in found if path.suffix in ENDINGS], root, num_samples)
+
+
+def drawn_samples(files: Sequence[Path], root: Path, num_samples: int, seed: int = 0) -> list[Sample]:
+    """Cursor positions within code lines of `files` below `root`. Raises UserError if there are none.
+
+    The same seed draws the same positions, and more samples begin with those of fewer.
+    """
+    fit = [path for path in files if _MIN_BYTES <= path.stat().st_size <= _MAX_BYTES]
+    if not fit:
+        raise UserError(f"No source files under {root}.", advice="Name a folder with source code.")
+    rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
+    drawn = (_draw(rng.choice(fit), root, rng) for _ in range(_MAX_TRIES * num_samples))
+    found = list(islice(filter(None, drawn), num_samples))
+    if len(found) < num_samples:
+        raise UserError(f"Too little code under {root}.", advice="Name a folder with source code.")
+    return found
+
+
+def _draw(path: Path, root: Path, rng: random.Random) -> Sample | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+    starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
+    start = rng.choice(starts[10:] or starts)
+    end = text.find("\n", start)
+    line = text[start:end] if end >= 0 else ""
+    body = line.strip()
+    if len(body) < 8 or body.startswith(("#", "//", "*", '"""')):
+        return None
+    column = rng.randrange(len(line) - len(line.lstrip()) + 1, len(line) - 2)
+    cursor, name = start + column, path.relative_to(root).as_posix()
+    shown = f"{name}:{text.count(chr(10), 0, cursor)}:{column}"
+    return Sample(shown, name, language_of_path(path.name), text[:cursor], text[end:], line[column:])
+
+
+def context_of(
+    engine: CompletionEngine,
+    request: CompletionRequest,
+    repository: str,
+    ingredients: Collection[str] = INGREDIENTS,
+) -> RepositoryContext | None:
+    """Snippets in front of a document after a moment of rest; None without an index."""
+    if request.index is None:
+        return None
+    path, tokenizer = request.indexed_as or request.document, engine.tokenizer
+    tokens = TokenSource(tokenizer.fingerprint, tokenizer.encode_many, tokenizer.spell)
+    view = RepositoryView(request.index, tokens, repository, path)
+    described = engine.describe()
+    window = TextWindow(*described["window_chars"])
+    location = CursorLocation(path, request.language, request.prefix, request.suffix, window)
+    return choose(location, view, int(described["num_context_tokens"] * CHARS_OF_TOKEN), ingredients)

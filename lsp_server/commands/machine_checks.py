@@ -61,8 +61,8 @@ def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
     except SlipstreamError as error:
         found.append(Check(name, "missing", error.message, error.advice))
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_CHARS]
-        found.append(Check(name, "missing", f"fails: {said}", "Install Slipstream again, or report it."))
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_CHARS]
+        found.append(Check(name, "missing", f"fails: {reason}", "Install Slipstream again, or report it."))
     return found
 
 

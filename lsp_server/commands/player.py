@@ -1,23 +1,27 @@
 """Starts a server, plays a typist's strokes to it, requests a completion after each, and records the answers.
 
-Owns the clock of one replay. Must not decide what is typed or accepted, nor add anything up.
+Owns the clock of one replay and its temporary folder. Must not decide what is typed or accepted, nor add
+anything up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
-from lsp_server.commands.local_engine import language_id
 from lsp_server.protocol.framing import ResponseError
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
@@ -31,6 +35,7 @@ from lsp_server.scripted_typing.typist import (
     Typist,
     shown_suggestion,
 )
+from lsp_server.sharing.system import try_lock
 
 _AUTOMATIC = 2
 _PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace
@@ -39,6 +44,9 @@ _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
 _POLL_S = 0.1
 _LOADING_S = 1800.0
+PREFIX = "slipstream-replay-"
+LOCK = ".lock"
+MIN_AGE_S = 60.0  # a younger folder may be one whose owner has not locked it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ class Player:
         typist: TypistName = "eager",
     ) -> None:
         self._client = client
-        self._uri, self._language = path.as_uri(), language_id(path)
+        self._uri, self._language = path.as_uri(), language_of_path(path.name)
         self._pace_s = pace_ms / 1000
         self._watch = watch
         self.typist: TypistName = typist
@@ -225,3 +233,38 @@ async def wait_until_ready(client: LanguageClient, report: Progress) -> dict[str
             progress = index["progress"]
             report(f"Indexing {Path(index['folder']).name}", progress["done"], progress["total"])
         await asyncio.sleep(_POLL_S)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder that is removed at the end of the block. Folders of killed processes are removed first."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = _locked(folder)
+    for left in folder.parent.glob(f"{PREFIX}*"):
+        _remove_left(left)
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder for this process until the result is closed. Raises OSError if another process has it."""
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        try_lock(lock)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder that no process uses, if it is this user's."""
+    with suppress(OSError):
+        status = folder.lstat()
+        is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if is_ours and not folder.is_symlink() and time.time() - status.st_mtime > MIN_AGE_S:
+            os.close(_locked(folder))
+            shutil.rmtree(folder, ignore_errors=True)

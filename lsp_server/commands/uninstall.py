@@ -23,7 +23,7 @@ from completion_engine.models.storage import contents, discard, size_of
 from lsp_server.commands.terminal import new_app, write
 from lsp_server.sharing import address
 from lsp_server.sharing.host_connection import running_hosts
-from lsp_server.sharing.log import log_path
+from lsp_server.sharing.supervision import log_path
 from lsp_server.workspace.settings_reading import user_file
 from lsp_server.workspace.usage_by_day import http_token_path, usage_path
 from ngram_cache.saved_index import saved_in

@@ -1,16 +1,27 @@
-"""The values that enter and leave an engine thread: jobs, users, states, and the interface of engines."""
+"""The values that enter and leave an engine thread: jobs, users, states; the interface of engines, and the
+guard around one.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from completion_engine.errors import RemoteError, SlipstreamError
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
-from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats, Progress
-from lsp_server.workspace.index_types import TokenSource
+from completion_engine.request import (
+    Cancellation,
+    CancelledError,
+    Completion,
+    CompletionRequest,
+    CompletionStats,
+    Progress,
+)
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 
 EngineState = Literal["loading", "ready", "error"]
 
@@ -108,8 +119,8 @@ def empty(rule: str) -> Completion:
 
 def ready_status(details: dict[str, Any]) -> EngineStatus:
     """Return the state of a loaded engine, with the reason if its GPU is not used, or not fully."""
-    reason = details.get("rung_reason", "")
-    message = f"Ready. The model runs on {_PLACES[details['rung']]}. {reason}" if reason else ""
+    reason = details.get("backend_reason", "")
+    message = f"Ready. The model runs on {_PLACES[details['backend']]}. {reason}" if reason else ""
     return EngineStatus("ready", message, details=details)
 
 
@@ -214,3 +225,52 @@ class CloseJob:
 
 
 Job = CompletionJob | EditJob | PrefetchJob | CloseJob
+
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class GuardedEngine:
+    """At most one engine, `engine`, from its loading to its end. Used on one thread.
+
+    Every exception counts as the engine's error, BaseException included, because libraries raise panics that
+    are not an Exception.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Completer | None = None
+
+    def load(self, load: Load, report: Progress, is_outdated: Callable[[], bool]) -> EngineStatus | None:
+        """Load an engine. Return the state after a failure; None if no user needs to receive it."""
+        try:
+            self.engine = load(report, is_outdated)
+        except CancelledError:
+            return None
+        except SlipstreamError as error:
+            return EngineStatus("error", error.message, error.advice)
+        except BaseException as error:
+            logger.exception("The engine cannot be loaded")
+            return failed_status(error)
+        return None
+
+    def unload(self) -> None:
+        """Drop the engine; there is none until another one is loaded."""
+        engine, self.engine = self.engine, None
+        if isinstance(engine, Closable):
+            engine.close()
+
+    def call(
+        self, function: Callable[[Completer], R], on_failure: Callable[[BaseException], None]
+    ) -> R | BaseException:
+        """Return what a function of the engine returns, or its error; `on_failure` also gets a bug."""
+        if self.engine is None:
+            return NoEngineError()
+        try:
+            return function(self.engine)
+        except (CancelledError, RemoteError) as error:
+            return error
+        except BaseException as error:
+            on_failure(error)
+            return error

@@ -8,8 +8,6 @@ with other windows, and loaded when it is needed. Used on the event loop only.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -30,8 +28,9 @@ from lsp_server.engine.engine_types import (
 )
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.shared_engine import SharedEngine
-from lsp_server.workspace.index_types import TokenSource
+from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.settings import RemoteSettings, Settings
+from ngram_cache.overlays import TokenSource
 
 # Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0
@@ -94,9 +93,9 @@ class RemoteFirst:
         self._has_closed = False
         self._probing: Literal["", "requested", "loading"] = ""
         self._remote_user = replace(
-            user, on_status=partial(self._call, self._on_remote), on_tokens=self._set_tokens
+            user, on_status=partial(on_loop, self._loop, self._on_remote), on_tokens=self._set_tokens
         )
-        self._local_user = replace(user, on_status=lambda _status: self._call(self._publish))
+        self._local_user = replace(user, on_status=lambda _status: on_loop(self._loop, self._publish))
         self._remote = engines.use(settings, self._remote_user)
 
     @property
@@ -145,9 +144,8 @@ class RemoteFirst:
         elif not self._availability.may_ask(self._loop.time()):
             job.resolve(empty("servers-busy"))
         else:
-            attempt = replace(
-                job, user=self._remote_user, resolve=lambda answer: self._call(self._on_answer, job, answer)
-            )
+            resolve = partial(on_loop, self._loop, self._on_answer, job)
+            attempt = replace(job, user=self._remote_user, resolve=resolve)
             job.request.cancellation.when_cancelled(attempt.cancel)
             self._remote.submit(attempt)
 
@@ -250,11 +248,6 @@ class RemoteFirst:
     def _publish(self) -> None:
         if not self._has_closed:
             self._user.on_status(self.status)
-
-    def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(partial(function, *arguments))
 
 
 def _with_what_leaves(status: EngineStatus) -> EngineStatus:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -28,6 +27,7 @@ from lsp_server.engine.engine_types import (
 from lsp_server.engine.pool import EnginePool, engine_key
 from lsp_server.engine.remote_first import RemoteFirst
 from lsp_server.engine.shared_engine import EngineKey, SharedEngine
+from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
@@ -77,10 +77,10 @@ class Scheduler:
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
         self._user = EngineUser(
-            on_status=partial(self._call, window.on_status),
-            on_failure=partial(self._call, window.on_failure),
-            on_notice=partial(self._call, window.on_notice),
-            on_grown=partial(self._call, window.on_grown),
+            on_status=partial(on_loop, self._loop, window.on_status),
+            on_failure=partial(on_loop, self._loop, window.on_failure),
+            on_notice=partial(on_loop, self._loop, window.on_notice),
+            on_grown=partial(on_loop, self._loop, window.on_grown),
             on_tokens=window.on_tokens,
         )
 
@@ -136,8 +136,8 @@ class Scheduler:
         job = CompletionJob(
             request,
             self._user,
-            resolve=lambda answer: self._call(pending.answer, answer),
-            on_idle_after_cancel=partial(self._call, self._measurements.add_cancellation),
+            resolve=lambda answer: on_loop(self._loop, pending.answer, answer),
+            on_idle_after_cancel=partial(on_loop, self._loop, self._measurements.add_cancellation),
         )
         self._completion = pending = _Pending(job, future)
         self._engine.submit(job)
@@ -167,7 +167,7 @@ class Scheduler:
         if self._engine is None or refusal:
             return EditAnswer(rule=refusal)
         future: asyncio.Future[EditAnswer | BaseException] = self._loop.create_future()
-        job = EditJob(request, self._user, lambda answer: self._call(pending.answer, answer))
+        job = EditJob(request, self._user, lambda answer: on_loop(self._loop, pending.answer, answer))
         self._edit = pending = _Pending(job, future)
         self._engine.submit(job)
         try:
@@ -218,10 +218,3 @@ class Scheduler:
         pending, self._completion = self._completion, None
         if pending is not None and pending.supersede():
             self._measurements.num_superseded += 1
-
-    def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
-        try:
-            self._loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:
-            logger.debug("The event loop has ended before %s", function)

@@ -7,9 +7,7 @@ only, except where a method says otherwise.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +23,8 @@ from lsp_server.engine.engine_types import (
 )
 from lsp_server.engine.slots import EngineSlots
 from lsp_server.engine.thread import EngineThread
-from lsp_server.workspace.index_types import TokenSource
+from lsp_server.sharing.supervision import on_loop
+from ngram_cache.overlays import TokenSource
 
 EngineKey = tuple[object, ...]
 
@@ -56,7 +55,7 @@ class SharedEngine:
         self._lock = threading.Lock()
         self._users: dict[EngineUser, None] = {}
         self._tokens: TokenSource | None = None
-        self._watcher = EngineUser(on_status=lambda _status: self._call(self._on_status))
+        self._watcher = EngineUser(on_status=lambda _status: on_loop(self._loop, self._on_status))
         self._next: _Successor | None = None
         self._has_stopped = False
 
@@ -144,7 +143,7 @@ class SharedEngine:
         self._send_notice()
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
-            watcher = EngineUser(on_status=lambda _status: self._call(self._on_next_status))
+            watcher = EngineUser(on_status=lambda _status: on_loop(self._loop, self._on_next_status))
             self._next = successor = _Successor(target, self._slots.new_thread(), watcher)
             in_slot = partial(self._slots.in_slot, successor.thread)
             successor.thread.start()
@@ -199,11 +198,6 @@ class SharedEngine:
                 users = list(self._users)
             for user in users:
                 user.on_notice(notice)
-
-    def _call(self, function: Callable[[], None]) -> None:
-        """Call `function` on the loop, from any thread; nothing once the loop has ended."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function)
 
 
 @dataclass(slots=True)

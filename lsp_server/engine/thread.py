@@ -23,13 +23,13 @@ from lsp_server.engine.engine_types import (
     EngineStatus,
     EngineUser,
     GrowingCompleter,
+    GuardedEngine,
     Job,
     Load,
     PrefetchJob,
     failed_status,
     ready_status,
 )
-from lsp_server.engine.guarded_engine import GuardedEngine
 from lsp_server.engine.request_queue import RequestQueue
 from lsp_server.sharing.supervision import SupervisedThread
 

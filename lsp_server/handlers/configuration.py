@@ -11,6 +11,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.sharing.supervision import AnyResult, on_own_thread
 from lsp_server.workspace import settings_reading
@@ -30,7 +31,7 @@ async def did_change_configuration(
     server: SlipstreamServer, params: types.DidChangeConfigurationParams
 ) -> None:
     """New settings: those that came along, or else those that the client gives when asked."""
-    pushed = section_of(params.settings)
+    pushed = member(params.settings, SECTION)
     if pushed is None and can_pull(server):
         await pull(server)
     else:
@@ -38,15 +39,10 @@ async def did_change_configuration(
     server.apply_settings()
 
 
-def section_of(values: Any) -> Any:
-    """Our section of what a client sent."""
-    return values.get(SECTION) if isinstance(values, dict) else None
-
-
 def set_editor_layer(server: SlipstreamServer, values: Any) -> None:
     """Apply the editor's values and report invalid ones."""
     problems = server.session.configuration.set_layer("the editor's settings", values)
-    server.tell(problems, types.MessageType.Warning)
+    server.messages.show(problems, types.MessageType.Warning)
 
 
 def can_pull(server: SlipstreamServer) -> bool:
@@ -109,7 +105,7 @@ async def _until_read(server: SlipstreamServer, read: Callable[[Path], AnyResult
 async def _read_user_file(server: SlipstreamServer, path: Path) -> None:
     values, problems = await _until_read(server, settings_reading.read_user_file, path)
     problems = (*problems, *server.session.configuration.set_layer("config.toml", values))
-    server.tell(problems, types.MessageType.Warning)
+    server.messages.show(problems, types.MessageType.Warning)
 
 
 async def read_missing_rules(server: SlipstreamServer, saved: Path | None) -> None:

@@ -1,13 +1,18 @@
-"""Open documents: the session follows every edit, the index follows when it has a moment."""
+"""Open documents and notebooks: the session follows every edit, the index follows when it has a moment.
+
+The cells of a notebook are documents. They are taken in small groups: a message may name thousands, and other
+windows go on meanwhile.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from lsprotocol import types
 
@@ -132,7 +137,7 @@ def not_followed(server: SlipstreamServer, message: Mapping[str, Any]) -> None:
         session.edits.clear(document.uri)
         _put(server, document)
         file = session.location_of(document.uri).stands_for or PurePosixPath(document.uri)
-        server.tell([_NOT_FOLLOWED.format(file=file.name[-100:])], types.MessageType.Warning)
+        server.messages.show([_NOT_FOLLOWED.format(file=file.name[-100:])], types.MessageType.Warning)
 
 
 def _take(server: SlipstreamServer, num_chars: int, make: Callable[[], Document]) -> None:
@@ -199,3 +204,78 @@ def _typed(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Edit | No
 
 def _edit_of(change: types.TextDocumentContentChangePartial) -> Edit:
     return Edit(line_column_of(change.range.start), line_column_of(change.range.end), change.text)
+
+
+NUM_AT_ONCE = 16
+
+_Item = TypeVar("_Item")
+
+
+def did_open_notebook(server: SlipstreamServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    """A notebook's cells are the client's from now on."""
+    server.finish_before_next(_open_cells(server, params))
+
+
+def did_change_notebook(server: SlipstreamServer, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells come, go, move or change. The output of cells does not matter."""
+    if params.change.cells is not None:
+        server.finish_before_next(_change_cells(server, params.notebook_document.uri, params.change.cells))
+
+
+def did_close_notebook(server: SlipstreamServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    """The file on disk is the truth again."""
+    server.finish_before_next(_close_cells(server, params))
+
+
+async def _open_cells(server: SlipstreamServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    notebook = params.notebook_document
+    server.session.notebooks.close(notebook.uri)
+    await _each(params.cell_text_documents, lambda item: _open_cell(server, item))
+    server.session.notebooks.open(notebook.uri, [cell.document for cell in notebook.cells])
+    _show(server, notebook.uri)
+
+
+async def _change_cells(server: SlipstreamServer, uri: str, cells: types.NotebookDocumentCellChanges) -> None:
+    if (structure := cells.structure) is not None:
+        array = structure.array
+        new = [cell.document for cell in array.cells or ()]
+        # A cell whose language changed is closed and opened by one message.
+        await _each(
+            [closed.uri for closed in structure.did_close or ()], lambda cell: _close_cell(server, cell)
+        )
+        await _each(structure.did_open or (), lambda item: _open_cell(server, item))
+        server.session.notebooks.splice(uri, array.start, array.delete_count, new)
+        _show(server, uri)
+    await _each(
+        cells.text_content or (),
+        lambda content: did_change(
+            server, types.DidChangeTextDocumentParams(content.document, content.changes)
+        ),
+    )
+
+
+async def _close_cells(server: SlipstreamServer, params: types.DidCloseNotebookDocumentParams) -> None:
+    cells = server.session.notebooks.close(params.notebook_document.uri)
+    closed = dict.fromkeys([*cells, *(item.uri for item in params.cell_text_documents)])
+    await _each(closed, lambda uri: _close_cell(server, uri))
+
+
+async def _each(items: Iterable[_Item], do: Callable[[_Item], None]) -> None:
+    for number, item in enumerate(items, 1):
+        do(item)
+        if number % NUM_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def _open_cell(server: SlipstreamServer, item: types.TextDocumentItem) -> None:
+    did_open(server, types.DidOpenTextDocumentParams(item))
+
+
+def _close_cell(server: SlipstreamServer, uri: str) -> None:
+    did_close(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+
+
+def _show(server: SlipstreamServer, notebook: str) -> None:
+    """Show the index a notebook whose cells are others than before."""
+    for cell in server.session.notebooks.cells_of(notebook)[:1]:
+        server.open_files.show_to_index(server.session.location_of(cell))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pygls.uris import from_fs_path
 from lsp_server.handlers.configuration import read_folders
 from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.server import SlipstreamServer
+from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.folder_worker import MAX_PATHS
 from lsp_server.workspace.locations import MAX_FOLDERS, path_of
 from lsp_server.workspace.settings import Settings
@@ -71,11 +72,7 @@ def watch_files(server: SlipstreamServer) -> None:
         reading.add(task)
         task.add_done_callback(reading.discard)
 
-    def seen(paths: set[Path]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop may have ended
-            loop.call_soon_threadsafe(read, paths)
-
-    server.indexes.watch_files(seen)
+    server.indexes.watch_files(partial(on_loop, loop, read))
 
 
 def initial_folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
@@ -104,7 +101,7 @@ def change_folders(
     for folder in added:
         path = path_of(folder.uri)
         if path is not None and not session.folders.add(folder.uri, path):
-            server.tell([TOO_MANY], types.MessageType.Warning)
+            server.messages.show([TOO_MANY], types.MessageType.Warning)
             break
     server.open_files.relocate()
     for uri in session.followed:

@@ -41,7 +41,7 @@ class Selected:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ClientLimits:
     """The client's own part of a request: the item that is selected, and limits in place of the settings'.
 
     A `deadline_ms` of 0 waits for the whole suggestion; `max_tokens` only lowers the setting.
@@ -52,7 +52,7 @@ class Wishes:
     max_tokens: int | None = None
 
 
-NO_WISHES = Wishes()
+NO_LIMITS = ClientLimits()
 
 
 async def inline_completion(
@@ -65,7 +65,7 @@ async def inline_completion(
     selected = None
     if (info := params.context.selected_completion_info) is not None:
         selected = Selected(line_column_of(info.range.start), line_column_of(info.range.end), info.text)
-    offers = await suggest(server, uri, place, asked, Wishes(selected))
+    offers = await suggest(server, uri, place, asked, ClientLimits(selected))
     return lsp_conversion.inline_completions(offers, server.session.encoding)
 
 
@@ -85,14 +85,14 @@ async def suggest(
     uri: str,
     place: LineColumn,
     asked: TriggerKind,
-    wishes: Wishes = NO_WISHES,
+    given: ClientLimits = NO_LIMITS,
 ) -> tuple[Offer, ...]:
     """Return the suggestions at a cursor, best first; they continue the selected item.
 
     Raises CancelledError when the client cancelled, or sent a newer request: no client waits for this one.
     """
     begin = time.perf_counter()
-    session, selected = server.session, wishes.selected
+    session, selected = server.session, given.selected
     session.measurements.num_requests += 1
     server.prefetch_timer.requested(by_itself=asked == "by typing", has_selection=selected is not None)
     snapshot = session.snapshot(uri, place)
@@ -115,7 +115,7 @@ async def suggest(
         return ()
     request = request_for(server, replace(snapshot, prefix=snapshot.prefix + ahead), settings)
     is_repeated = session.offers.last_at(snapshot) is not None
-    request = replace(_as_asked(request, asked, settings, wishes), is_repeated=is_repeated)
+    request = replace(_as_asked(request, asked, settings, given), is_repeated=is_repeated)
     if settings.remote.url:
         location, exclude = session.location_of(uri), settings.index.exclude
         is_allowed = await server.leave_rules.allow(location, exclude)
@@ -134,15 +134,15 @@ async def suggest(
 
 
 def _as_asked(
-    request: CompletionRequest, asked: TriggerKind, settings: Settings, wishes: Wishes
+    request: CompletionRequest, asked: TriggerKind, settings: Settings, given: ClientLimits
 ) -> CompletionRequest:
     """Suppress automatic suggestions at positions that the settings exclude; an explicit request gets
     several, unfiltered.
     """
-    if wishes.deadline_ms is not None:
-        request = replace(request, deadline_ms=wishes.deadline_ms)
-    if wishes.max_tokens is not None:
-        request = replace(request, max_tokens=min(wishes.max_tokens, request.max_tokens))
+    if given.deadline_ms is not None:
+        request = replace(request, deadline_ms=given.deadline_ms)
+    if given.max_tokens is not None:
+        request = replace(request, max_tokens=min(given.max_tokens, request.max_tokens))
     if asked == "by typing":
         return replace(request, suppressed_in=suppressed_in(settings))
     if asked == "to choose":

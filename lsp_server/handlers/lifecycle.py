@@ -11,6 +11,7 @@ from pygls.exceptions import JsonRpcException
 from lsp_server.handlers import configuration, files
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.protocol.framing import OWN_CLIENT
+from lsp_server.protocol.lsp_conversion import member
 from lsp_server.protocol.parsing import names_plugin
 from lsp_server.protocol.server import SlipstreamServer
 
@@ -29,20 +30,15 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
     files.change_folders(server, files.initial_folders(params))
     session.is_older_client = names_plugin(params.initialization_options)
-    options = configuration.section_of(params.initialization_options)
+    options = member(params.initialization_options, configuration.SECTION)
     problems = session.configuration.set_layer("initializationOptions", options)
-    server.tell(problems, types.MessageType.Warning)
-    server.growth.is_wanted = _knows_growth(params.capabilities.experimental)
+    server.messages.show(problems, types.MessageType.Warning)
+    experimental = member(params.capabilities.experimental, "slipstream")
+    server.growth.is_wanted = member(experimental, "suggestionGrew") is True
     text_document = params.capabilities.text_document
     if not (text_document and text_document.inline_completion):
         options = types.CompletionOptions(trigger_characters=[".", "(", "\n"])
         server.protocol.connect(types.TEXT_DOCUMENT_COMPLETION, partial(completion, server), options)
-
-
-def _knows_growth(experimental: object) -> bool:
-    """Whether the client's experimental capabilities say `{"slipstream": {"suggestionGrew": true}}`."""
-    own = experimental.get("slipstream") if isinstance(experimental, dict) else None
-    return isinstance(own, dict) and own.get("suggestionGrew") is True
 
 
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from lsp_server.handlers.inline_completion import Wishes, suggest
+from lsp_server.handlers.inline_completion import ClientLimits, suggest
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.edit_conversion import edit_explanation
 from lsp_server.protocol.lsp_conversion import read_position
@@ -45,10 +45,10 @@ async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
         min(it, _MAX_LIMIT) if isinstance(it, int) and it > 0 else None for it in given
     )
     try:
-        offers = await suggest(server, uri, place, "maybe", Wishes(None, deadline_ms or 0, num_tokens))
+        offers = await suggest(server, uri, place, "maybe", ClientLimits(None, deadline_ms or 0, num_tokens))
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) and task.cancelling():
-            raise  # the client's own wish; otherwise a newer request came
+            raise  # the client cancelled it; otherwise a newer request came
         return {"text": "", "rule": "superseded", "reason": REASONS["superseded"], "stats": {}}
     snapshot = server.session.snapshot(uri, place)
     record = server.session.offers.last_at(snapshot) if snapshot else None

@@ -11,20 +11,14 @@ import typer
 from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.replay import (
-    Files,
-    Given,
     Json,
-    Keystrokes,
-    Pace,
     ReplayOptions,
-    Seed,
-    StartLine,
     Target,
     replay_files,
     settings_given,
+    show,
     with_named_target,
 )
-from lsp_server.commands.replay_report import show
 from lsp_server.commands.terminal import console, interruptible, new_app, progress_bar, write_json
 from lsp_server.history.commit_replay import ReplayedCommit
 from lsp_server.history.page import page_of
@@ -33,10 +27,23 @@ from lsp_server.history.report import commit_line, report_of, show_report
 
 app = new_app()
 
+Keystrokes = Annotated[
+    int, typer.Option("--limit-keystrokes", min=1, help="Approximate number of keys to type.")
+]
+StartLine = Annotated[
+    int | None, typer.Option("--start-line", min=0, help="First line to type, counted from 0.")
+]
+Pace = Annotated[
+    float, typer.Option("--pace", min=0, help="Milliseconds between keys. 0 waits for each answer.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the typing errors.")]
+
 
 @app.command()
 def replay(  # noqa: PLR0913 - one argument for each option
-    files: Files = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Source files, or REPO.")
+    ] = None,
     *,
     limit_keystrokes: Keystrokes = 400,
     start_line: StartLine = None,
@@ -58,7 +65,9 @@ def replay(  # noqa: PLR0913 - one argument for each option
         Path | None, typer.Option("--html", metavar="PAGE", help="Write a page with plots.", dir_okay=False)
     ] = None,
     target: Target = "",
-    settings: Given = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Type files, or with --history your own commits, through a server as a person would.
@@ -73,7 +82,7 @@ def replay(  # noqa: PLR0913 - one argument for each option
         _replay_history(files or [Path()], options, given, html, as_json=as_json)
         return
     file_options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
-    with progress_bar(quiet=as_json) as report:
+    with progress_bar(quiet=as_json) as report, interruptible():
         result = asyncio.run(replay_files(files or [], file_options, report))
     if as_json:
         write_json(result)

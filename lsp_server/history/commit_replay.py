@@ -1,14 +1,17 @@
 """Commits, typed one after the other through one server: the files of the parent, its index, then the blocks.
 
-Owns the clock of a history's replay and the server's folders. Must not choose what is typed.
+Owns the clock of a history's replay, the server's folders and what is written to the disk. A tree is hostile:
+links, submodules and paths that leave the folder are left out, and the number and size of the files are
+bounded. Must not choose what is typed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +22,8 @@ from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import running_server, wait_until_ready
 from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sampled_ends
-from lsp_server.history.blocks import Block
-from lsp_server.history.git_objects import Commit, GitObjects
-from lsp_server.history.parent_files import FilesOnDisk
+from lsp_server.history.blocks import Block, is_safe_path
+from lsp_server.history.git_objects import Commit, GitObjects, TreeFile
 from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 
 TYPING = "Typing the commit"
@@ -166,3 +168,78 @@ class CommitReplayer:
                 return
             await asyncio.sleep(_POLL_S)
         raise MachineError(f"The server did not take a new folder within {_MAX_FOLDER_WAIT_S:.0f} s.")
+
+
+_MAX_FILES = 50_000
+_MAX_FILE_BYTES = 1024 * 1024  # larger files are not indexed
+_MAX_TOTAL_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class FilesOnDisk:
+    """A folder that holds the files of one commit. `blobs` are those on the disk, by path."""
+
+    git: GitObjects
+    folder: Path
+    blobs: dict[str, str] = field(default_factory=dict)
+
+    def become(self, commit: str) -> int:
+        """Make the folder hold the files of `commit`; returns how many are left out.
+
+        Raises SlipstreamError when git cannot read the commit, OSError when the disk is full.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files, num_left_out = self.git.files(commit)
+        wanted = {file.path: file.blob for file in _within_bounds(files)}
+        for path in [path for path, blob in self.blobs.items() if wanted.get(path) != blob]:
+            self._remove(self.folder / path)
+            del self.blobs[path]
+        with self.git.blob_reader() as reader:
+            for path in wanted.keys() - self.blobs.keys():
+                data = reader.read(wanted[path], _MAX_FILE_BYTES)
+                if data is not None and _write(self.folder / path, data):
+                    self.blobs[path] = wanted[path]
+        return num_left_out + len(files) - len(self.blobs)
+
+    def save(self, path: str, text: str) -> dict[str, Any]:
+        """Write a file as its author saved it; returns the protocol's event of it."""
+        file = self.folder / path
+        # A file cannot be where the other's folder is.
+        in_the_way = [it for it in self.blobs if it.startswith(f"{path}/") or path.startswith(f"{it}/")]
+        for other in in_the_way:
+            self._remove(self.folder / other)
+            del self.blobs[other]
+        is_new = not file.exists()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+        self.blobs[path] = ""
+        return {"uri": file.as_uri(), "type": 1 if is_new else 2}
+
+    def _remove(self, file: Path) -> None:
+        """Remove a file and the folders that are empty without it: a file may get the name of one."""
+        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first one with another file ends it
+            for folder in file.relative_to(self.folder).parents[:-1]:
+                (self.folder / folder).rmdir()
+
+
+def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
+    """The files that may be written: safe paths, not too large, and not too many."""
+    total = 0
+    for file in files[:_MAX_FILES]:
+        if file.num_bytes <= _MAX_FILE_BYTES and is_safe_path(file.path):
+            total += file.num_bytes
+            if total > _MAX_TOTAL_BYTES:
+                return
+            yield file
+
+
+def _write(path: Path, data: bytes) -> bool:
+    """Write a new file; False where another path of the tree is in the way, on systems that ignore case."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(data)
+    except (FileExistsError, NotADirectoryError):
+        return False
+    return True

@@ -96,8 +96,8 @@ def run(folder: Path, arguments: Sequence[str]) -> bytes:
         raise MachineError("git is not installed here.", advice="Install git.") from error
     with process:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes
-        watch, said = Watch(process), bytearray()
-        drain = threading.Thread(target=_keep_beginning, args=(process.stderr, said), daemon=True)
+        watch, errors = Watch(process), bytearray()
+        drain = threading.Thread(target=_keep_beginning, args=(process.stderr, errors), daemon=True)
         drain.start()
         try:
             with watch:
@@ -110,7 +110,7 @@ def run(folder: Path, arguments: Sequence[str]) -> bytes:
     if len(output) > MAX_OUTPUT_BYTES:
         raise MachineError(f"`git {arguments[0]}` gave more than {MAX_OUTPUT_BYTES >> 20} MiB.")
     if process.returncode:
-        reason = said.decode("utf-8", "replace").strip() or "no output"
+        reason = errors.decode("utf-8", "replace").strip() or "no output"
         raise UserError(f"`git {arguments[0]}` failed in {folder}: {reason}", advice="Name a git repository.")
     return output
 

@@ -58,7 +58,7 @@ def page_of(result: Mapping[str, Any]) -> str:
         _section("Three best suggestions", "".join(_best(one) for one in result["best"])),
         _section("Three worst misses", "".join(_worst(one) for one in result["worst"])),
         _section("What the larger model changes", _models(result)),
-        _section("Commits", _commits(result)),
+        _section("Commits", _table({_commit_name(one): one for one in result["by_commit"]}, "Commit")),
         _section("Left out", _left_out(result["left_out"])),
     ]
     return (
@@ -92,7 +92,7 @@ def _head(result: Mapping[str, Any], title: str) -> str:
         f"{result['shown_wrong_per_100']:.0f}": "characters shown wrong for 100 typed",
     }
     tiles = "".join(
-        f"<div><b>{_text(name)}</b><span>{_text(said)}</span></div>" for name, said in figures.items()
+        f"<div><b>{_text(name)}</b><span>{_text(note)}</span></div>" for name, note in figures.items()
     )
     return f'<h1>{_text(title)}</h1><p class="about">{_text(about)}</p><div class="figures">{tiles}</div>'
 
@@ -119,22 +119,22 @@ def _bars(groups: Mapping[str, Mapping[str, Any]]) -> str:
     return share_bars(shown, "Share of characters not typed") + more
 
 
-def _caption(one: Mapping[str, Any], said: str) -> str:
+def _caption(one: Mapping[str, Any], note: str) -> str:
     sources = f", from {', '.join(one['sources'])}" if one["sources"] else ""
-    return f"<figcaption>{_text(one['path'])} in {_text(one['commit'])}: {_text(said + sources)}</figcaption>"
+    return f"<figcaption>{_text(one['path'])} in {_text(one['commit'])}: {_text(note + sources)}</figcaption>"
 
 
 def _best(one: Mapping[str, Any]) -> str:
     code = f'{_text(one["before"])}<span class="shown">{_text(one["text"])}</span>'
-    said = f"{one['num_saved']} characters, after {one['ms']:.0f} ms"
-    return f"<figure>{_caption(one, said)}<pre>{code}</pre></figure>"
+    note = f"{one['num_saved']} characters, after {one['ms']:.0f} ms"
+    return f"<figure>{_caption(one, note)}<pre>{code}</pre></figure>"
 
 
 def _worst(one: Mapping[str, Any]) -> str:
     shown = f'{_text(one["before"])}<span class="wrong">{_text(one["text"])}</span>'
     wanted = f'{_text(one["before"])}<span class="wanted">{_text(one["wanted"])}</span>'
-    said = f"{one['num_wrong']} characters shown that you did not write; below it what you wrote"
-    return f"<figure>{_caption(one, said)}<pre>{shown}</pre><pre>{wanted}</pre></figure>"
+    note = f"{one['num_wrong']} characters shown that you did not write; below it what you wrote"
+    return f"<figure>{_caption(one, note)}<pre>{shown}</pre><pre>{wanted}</pre></figure>"
 
 
 def _models(result: Mapping[str, Any]) -> str:
@@ -167,10 +167,8 @@ def _table(groups: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _commits(result: Mapping[str, Any]) -> str:
-    return _table(
-        {f"{one['id']} {one['subject'][:_NUM_SUBJECT_CHARS]}": one for one in result["by_commit"]}, "Commit"
-    )
+def _commit_name(one: Mapping[str, Any]) -> str:
+    return f"{one['id']} {one['subject'][:_NUM_SUBJECT_CHARS]}"
 
 
 def _left_out(left_out: Mapping[str, int]) -> str:

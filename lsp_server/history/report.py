@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lsp_server.commands.machine_checks import processor
-from lsp_server.commands.replay_report import ratio, show_typists
+from lsp_server.commands.replay import ratio, show_typists
 from lsp_server.commands.terminal import console, show_rows
 from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
 from lsp_server.history.commit_replay import ReplayedCommit

@@ -7,7 +7,6 @@ process. Has no access to the meaning of messages.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import queue
@@ -20,7 +19,7 @@ from typing import BinaryIO, Generic, Protocol, TypeVar
 import psutil
 
 from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
-from lsp_server.sharing.supervision import SupervisedThread
+from lsp_server.sharing.supervision import SupervisedThread, on_loop
 
 logger = logging.getLogger(__name__)
 
@@ -159,8 +158,7 @@ class Inbox(Generic[AnyMessage]):
         return message
 
     def _add(self, message: AnyMessage | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop may have ended
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, message)
+        on_loop(self._loop, self._queue.put_nowait, message)
 
 
 def claim_stdio() -> tuple[BinaryIO, BinaryIO]:

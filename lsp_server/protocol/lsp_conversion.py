@@ -13,8 +13,7 @@ from completion_engine.text_window import MAX_CHARS_AFTER, MAX_CHARS_BEFORE
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
 from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
-from lsp_server.workspace.index_types import FolderReport
-from lsp_server.workspace.measurements import percent
+from lsp_server.workspace.measurements import FolderReport, percent
 from lsp_server.workspace.offers import CompletionRecord, Offer
 from ngram_cache.redaction import blank_parts
 

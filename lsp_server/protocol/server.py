@@ -7,11 +7,11 @@ requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -28,11 +28,11 @@ from lsp_server.protocol.adapter import SlipstreamProtocol
 from lsp_server.protocol.client_streams import ByteSink, ClientProcess, Inbox, Writer, start_reader
 from lsp_server.protocol.notifications import Messages, ProgressBars, StatusLine
 from lsp_server.protocol.parsing import converter, parse
-from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.supervision import on_loop, on_own_thread
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.growth import GREW, SuggestionGrowth
-from lsp_server.workspace.index_types import FolderReport
 from lsp_server.workspace.leave_rules import LeaveRules
+from lsp_server.workspace.measurements import FolderReport
 from lsp_server.workspace.open_files import FolderReadings, OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs, ContextQuery, PrefetchTimer
 from lsp_server.workspace.session import Session
@@ -134,27 +134,18 @@ class SlipstreamServer(LanguageServer):
         self._hang_up()
 
     def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
         self.indexes = FolderIndexes(
-            on_report=self._from_thread(self._on_index_report),
+            on_report=partial(on_loop, loop, self._on_index_report),
             is_engine_busy=lambda: self._engines.is_busy,
         )
         self.open_files = OpenFiles(
             self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
         )
-        self.contexts = ContextJobs(self._from_thread(self._on_context))
+        self.contexts = ContextJobs(partial(on_loop, loop, self._on_context))
         events = self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew
         user = EngineUser(*events, on_tokens=self.indexes.set_tokens)
         self.scheduler = Scheduler(self.session.measurements, self._engines, user)
-
-    def _from_thread(self, function: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`function`, to be called on the loop when it is called on any other thread."""
-        loop = asyncio.get_running_loop()
-
-        def call(value: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop may have ended
-                loop.call_soon_threadsafe(function, value)
-
-        return call
 
     def finish_before_next(self, work: Awaitable[None]) -> None:
         """Do this work, which waits for another thread, before the client's next message is handled."""
@@ -212,10 +203,6 @@ class SlipstreamServer(LanguageServer):
         if self.session.is_older_client:
             self.protocol.notify("statusNotification", lsp_conversion.older_status(status))
 
-    def tell(self, problems: Sequence[str], kind: types.MessageType) -> None:
-        """Show each sentence to the user, once in this server's life."""
-        self.messages.show(problems, kind)
-
     def _show(self, kind: types.MessageType, sentence: str) -> None:
         sentence = without_surrogates(sentence)  # it may name a document that the client named so
         logger.warning("%s", sentence)
@@ -234,14 +221,14 @@ class SlipstreamServer(LanguageServer):
             return
         self._progress.end("engine", status.message)
         if status.state == "error":
-            self.tell([f"{status.message} {status.advice}".strip()], types.MessageType.Error)
+            self.messages.show([f"{status.message} {status.advice}".strip()], types.MessageType.Error)
 
     def _on_failure(self, error: BaseException) -> None:
         """An error that should not be: the log gets all of it, once per kind."""
         if self.has_ended:
             return
         if isinstance(error, SlipstreamError):
-            self.tell([str(error)], types.MessageType.Error)
+            self.messages.show([str(error)], types.MessageType.Error)
             return
         self.session.measurements.num_failures += 1
         trace = "".join(traceback.format_exception(error))
@@ -253,7 +240,7 @@ class SlipstreamServer(LanguageServer):
 
     def _on_notice(self, notice: Notice) -> None:
         if not self.has_ended:
-            self.tell([notice.message], _KINDS[notice.is_problem])
+            self.messages.show([notice.message], _KINDS[notice.is_problem])
 
     def _on_file(self, uri: str) -> None:
         """It is known which file an open document is, or it is another one."""
@@ -270,7 +257,7 @@ class SlipstreamServer(LanguageServer):
         if self.has_ended:
             return
         if report.problem:
-            self.tell([report.problem], types.MessageType.Warning)
+            self.messages.show([report.problem], types.MessageType.Warning)
         if report.state == "building":
             title = f"Slipstream: {report.folder.name}"
             self._progress.report(report.folder, title, report.path, report.done, report.total)

@@ -71,7 +71,8 @@ class ScreenLog:
         left = before.text[len(typed) :] if before.text.startswith(typed) else ""
         is_same = bool(left) and seen.text.startswith(left)
         if not is_same:
-            self._end_text(before)
+            self.num_read_in_vain += bool(before.text) and self.read_ms >= READ_MS
+            self.read_ms = 0.0
             if before.text and (left or seen.text):
                 self.num_replaced += 1
                 self.num_broken += bool(left)
@@ -95,10 +96,6 @@ class ScreenLog:
         self.skipped_ms += num_keys * self.pace_ms
         self.accepting_ms += self.pace_ms + READ_MS
         self._present, self.read_ms = _NOTHING, 0.0
-
-    def _end_text(self, before: Seen) -> None:
-        self.num_read_in_vain += bool(before.text) and self.read_ms >= READ_MS
-        self.read_ms = 0.0
 
     def sums(self) -> dict[str, float]:
         """Return the sums alone, without what is on the screen now."""

@@ -14,8 +14,7 @@ import psutil
 from lsp_server.sharing import watchdog
 from lsp_server.sharing.host_connection import NUM_WORD_BYTES, STATUS, WELCOME, WINDOW, BlockWriter
 from lsp_server.sharing.listener import HostListener, is_ours, receive
-from lsp_server.sharing.log import WINDOW_NUMBER
-from lsp_server.sharing.supervision import on_own_thread
+from lsp_server.sharing.supervision import WINDOW_NUMBER, on_own_thread
 from lsp_server.sharing.system import on_terminate
 
 logger = logging.getLogger(__name__)

@@ -105,7 +105,7 @@ def _handshake(address: HostAddress) -> socket.socket | None:
 
 def _start_host(address: HostAddress, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a process that may become the host and outlives this one. Raises OSError."""
-    from lsp_server.sharing.log import open_log  # noqa: PLC0415 - only to start a host
+    from lsp_server.sharing.supervision import open_log  # noqa: PLC0415 - only to start a host
 
     log = open_log()
     try:

@@ -1,4 +1,5 @@
 """Threads with an owner: every failure is reported, and the thread is restarted a bounded number of times.
+And the host's log: its path, its size, and the window of each line.
 
 Owns the threads' life, not their work.
 """
@@ -8,11 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import subprocess
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
+
+import platformdirs
+
+from lsp_server.sharing.system import make_private_folder
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +99,12 @@ class SupervisedThread:
             logger.exception("The work of the thread %s could not be answered", self._name)
 
 
+def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any) -> None:
+    """Call `function` on the loop, from any thread; nothing once the loop has ended."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *arguments)
+
+
 async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
     """Run `function(*arguments)` on a new thread, which does not delay the end of the process.
 
@@ -98,7 +113,7 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[AnyResult] = loop.create_future()
 
-    def settle(result: Any, error: BaseException | None) -> None:
+    def resolve(result: Any, error: BaseException | None) -> None:
         if future.done():
             return
         if error is None:
@@ -113,8 +128,48 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
             result = function(*arguments)
         except BaseException as error:
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop may have ended
-            loop.call_soon_threadsafe(settle, result, failure)
+        on_loop(loop, resolve, result, failure)
 
     threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True).start()
     return await future
+
+
+NAME = "host.log"
+LINE = "%(asctime)s %(levelname)s %(name)s%(window)s: %(message)s"
+
+# A starting host renames a longer log; a running host begins a new one at the second size.
+MAX_KEPT_BYTES = 1_000_000
+MAX_BYTES = 8_000_000
+
+# The number of the window that is being served; 0 if none is.
+WINDOW_NUMBER: ContextVar[int] = ContextVar("window", default=0)
+
+
+def log_path() -> Path:
+    """Return the path of the log of this user's hosts."""
+    return platformdirs.user_log_path("slipstream", appauthor=False) / NAME
+
+
+def open_log() -> int:
+    """Open the log for appending. If that fails, returns the null device, so that the host still starts."""
+    try:
+        path = log_path()
+        make_private_folder(path.parent)
+        if path.exists() and path.stat().st_size > MAX_KEPT_BYTES:
+            with contextlib.suppress(PermissionError):  # Windows does not move what another host still writes
+                path.replace(path.with_suffix(".old.log"))
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return subprocess.DEVNULL
+
+
+class HostLog(logging.StreamHandler[Any]):
+    """Writes to standard error, which is the log's file, and names the window."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler.emit`."""
+        number = WINDOW_NUMBER.get()
+        record.window = f" [{number}]" if number else ""
+        if os.fstat(2).st_size > MAX_BYTES:
+            os.ftruncate(2, 0)
+        super().emit(record)

@@ -109,7 +109,7 @@ class Document:
         self.num_chars = sum(map(num_chars_in, self.lines))
         self.num_crlf = sum(map(ends_with_crlf, self.lines))
         self.num_long_lines = sum(map(is_long, self.lines))
-        self._settle()
+        self._follow_text()
 
     @property
     def is_too_large(self) -> bool:
@@ -160,7 +160,7 @@ class Document:
         self.num_crlf += sum(map(ends_with_crlf, chunk)) - sum(map(ends_with_crlf, old))
         self.num_long_lines += sum(map(is_long, chunk)) - sum(map(is_long, old))
         self.lines[top:bottom] = chunk
-        self._settle()
+        self._follow_text()
         return LineChange(top, contents_of(old), contents_of(chunk))
 
     def copy(self) -> Document:
@@ -206,7 +206,7 @@ class Document:
         assert self.num_crlf == sum(map(ends_with_crlf, self.lines))  # noqa: S101  # as above
         assert self.num_long_lines == sum(map(is_long, self.lines))  # noqa: S101  # as above
 
-    def _settle(self) -> None:
+    def _follow_text(self) -> None:
         """Drop the text if it is far too large, and find the most frequent line end."""
         if self.num_chars > MAX_KEPT_CHARS:
             self.release()

@@ -10,19 +10,21 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
+from completion_engine.context.snippet_choice import RepositoryView
 from completion_engine.cutting.language_names import language_of_path
 from completion_engine.next_edit.edits import EditDocument
 from lsp_server.workspace.folder_worker import FolderWorker
-from lsp_server.workspace.index_types import FolderReport, TokenSource
 from lsp_server.workspace.locations import DocumentLocation
+from lsp_server.workspace.measurements import FolderReport
 from lsp_server.workspace.watching import FolderWatches
 from ngram_cache import NgramIndex
 from ngram_cache.file_names import name_in
+from ngram_cache.overlays import TokenSource
 from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
 from ngram_cache.saved_index import forget
 
@@ -135,7 +137,8 @@ class FolderIndexes:
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Pass written, deleted or renamed files to their workers. May be called from any thread."""
-        changed = [path for path in paths if not _is_git_work(path)]
+        # Git writes below `.git` all the time, where no index reads anything but its list of ignored files.
+        changed = [path for path in paths if ".git" not in path.parts or path.name == "exclude"]
         for worker in self._all_workers().values():
             if own := [path for path in changed if _concerns(worker, path)]:
                 worker.files_changed(own)
@@ -210,7 +213,7 @@ class FolderIndexes:
 
     def _follow(self, worker: FolderWorker) -> None:
         if (indexer := worker.indexer) is not None:
-            beside = {file.parent for file in indexer.repository.outer_rule_files}
+            beside = {file.parent for file in indexer.repository.rules.outer_files}
             try:
                 self._watches.follow(worker.folder, indexer.folders, beside)
             except RuntimeError as error:  # there is no thread for it
@@ -235,13 +238,6 @@ def _concerns(worker: FolderWorker, path: Path) -> bool:
     return indexer.repository.concerns(path)
 
 
-def _is_git_work(path: Path) -> bool:
-    """Whether git writes the path all the time and no index reads it; its list of ignored files is a rule,
-    though.
-    """
-    return ".git" in path.parts and path.name != "exclude"
-
-
 @dataclass(frozen=True, slots=True)
 class OtherFiles:
     """The files of `folder` that are not open: `index` holds them, under `options`, without those in `open`.
@@ -262,7 +258,9 @@ class OtherFiles:
         Files that are named as one of the modules come first.
         """
         repository = Repository(self.folder, self.options)
-        paths = [path for path in self._paths(names) if path not in self.open]
+        view = RepositoryView(self.index, self.tokens)
+        by_name = view.files_with(names, _BEFORE_NAMES, _MAX_OCCURRENCES)
+        paths = set(chain.from_iterable(by_name.values())) - self.open
         ordered = sorted(paths, key=lambda path: (not _is_named(path, modules), self._distance(path)))
         for path in ordered[:MAX_FILES]:
             try:
@@ -273,13 +271,6 @@ class OtherFiles:
             if any(name in text for name in names):
                 uri, language = (self.folder / path).as_uri(), language_of_path(path)
                 yield EditDocument(uri, path, language, tuple(text.split("\n")))
-
-    def _paths(self, names: Sequence[str]) -> Counter[str]:
-        found = Counter[str]()
-        for tokens in self.tokens.encode_many([f"{mark}{name}" for name in names for mark in _BEFORE_NAMES]):
-            if tokens:
-                found += self.index.find(tokens, max_occurrences=_MAX_OCCURRENCES)
-        return found
 
     def _distance(self, path: str) -> tuple[int, str]:
         common = os.path.commonpath([f"/{path}", f"/{self.near}"]).count("/")

@@ -13,9 +13,10 @@ from pathlib import Path
 from completion_engine.text_window import without_surrogates
 from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import plain_newlines
-from lsp_server.workspace.index_types import FolderReport, TokenSource
+from lsp_server.workspace.measurements import FolderReport
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
+from ngram_cache.overlays import TokenSource
 from ngram_cache.planning import IndexHooks, IndexSummary
 from ngram_cache.repository import RepositoryOptions, StoppedError
 from ngram_cache.saved_index import forget
@@ -73,7 +74,7 @@ class FolderWorker:
         self._may_save = True
         self._num_failures = 0
         self._is_buffers_turn = False
-        self._indexer: Indexer | None = None
+        self.indexer: Indexer | None = None  # once it is started
         self._is_unsaved = False
         self._report = FolderReport(folder)
         self._thread = SupervisedThread(f"index {folder.name}", self._run, self._on_crash)
@@ -84,17 +85,12 @@ class FolderWorker:
         """Return the index as soon as it exists, even if it is incomplete."""
         # read first, so that a state read later is as new or newer
         is_current = self._built == self._tokens
-        return indexer.index if (indexer := self._indexer) is not None and is_current else None
-
-    @property
-    def indexer(self) -> Indexer | None:
-        """The indexer, once it is started."""
-        return self._indexer
+        return indexer.index if (indexer := self.indexer) is not None and is_current else None
 
     @property
     def report(self) -> FolderReport:
         """Return the present state, with the present size of the index."""
-        if (indexer := self._indexer) is None:
+        if (indexer := self.indexer) is None:
             return self._report
         return replace(
             self._report, num_files=indexer.index.num_documents, num_tokens=indexer.index.num_tokens
@@ -158,7 +154,9 @@ class FolderWorker:
         while (task := self._next()) is not None:
             try:
                 task()
-                self._look_at_shared()
+                # It may have changed the rules for open buffers.
+                shared = filter(self.indexer.is_shared, self._shown) if self.indexer else ()
+                self.shared = frozenset(shared)
                 self._num_failures = 0
             except BaseException as error:
                 self._failed(error)
@@ -202,7 +200,7 @@ class FolderWorker:
                 is_left_alone = self._num_failures >= MAX_FAILURES
                 if tokens is not None and tokens != self._built and not is_left_alone:
                     return lambda: self._build(tokens)
-                indexer = self._indexer
+                indexer = self.indexer
                 if indexer is not None and (self._paths or self._buffers) and not is_left_alone:
                     return self._follow(indexer)
                 if not self._changed.wait(SAVE_AFTER_S if self._is_unsaved else None):
@@ -223,7 +221,7 @@ class FolderWorker:
     def _purge(self, purges: list[Future[int]]) -> None:
         # From now on none of them can be cancelled; those that were cancelled are dropped.
         purges = [purge for purge in purges if purge.set_running_or_notify_cancel()]
-        self._indexer = self._built = None
+        self.indexer = self._built = None
         self._is_unsaved = False
         self._publish(FolderReport(self.folder))
         self._num_failures = 0
@@ -239,13 +237,16 @@ class FolderWorker:
                 done.set_result(num_deleted)
 
     def _build(self, tokens: TokenSource) -> None:
-        hooks = IndexHooks(self._report_progress, self._should_stop, lambda: self._may_save, self._pause)
-        self._indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
+        def report(done: int, total: int, path: str) -> None:
+            self._publish(FolderReport(self.folder, "building", path, done, total))
+
+        hooks = IndexHooks(report, self._should_stop, lambda: self._may_save, self._pause)
+        self.indexer = Indexer(self.folder, tokens.encode_many, tokens.fingerprint, self.options, hooks)
         self._built = tokens
         self._publish(FolderReport(self.folder, "building"))
         with self._changed:
             self._buffers = {**self._shown, **self._buffers}
-        summary = self._indexer.build()
+        summary = self.indexer.build()
         if not self._should_stop():
             self._ready(summary)
 
@@ -258,7 +259,7 @@ class FolderWorker:
 
     def _save(self) -> None:
         self._is_unsaved = False
-        if self._may_save and self._indexer is not None and (problem := self._indexer.save()):
+        if self._may_save and self.indexer is not None and (problem := self.indexer.save()):
             self._publish(FolderReport(self.folder, "ready", problem=problem))
 
     def _overlay(self, indexer: Indexer, path: Path, lines: list[str] | None) -> None:
@@ -277,11 +278,6 @@ class FolderWorker:
         else:
             self._shown[path] = lines
 
-    def _look_at_shared(self) -> None:
-        """Apply the rules to open buffers again, because a task may have changed the rules."""
-        indexer = self._indexer
-        self.shared = frozenset(filter(indexer.is_shared, self._shown)) if indexer else frozenset()
-
     def _pause(self) -> None:
         """Wait while a completion runs."""
         until = time.monotonic() + MAX_PAUSE_S
@@ -290,9 +286,6 @@ class FolderWorker:
 
     def _should_stop(self) -> bool:
         return self._stopping or bool(self._purges) or self._tokens != self._built
-
-    def _report_progress(self, done: int, total: int, path: str) -> None:
-        self._publish(FolderReport(self.folder, "building", path, done, total))
 
     def _publish(self, report: FolderReport) -> None:
         self._report = report

@@ -1,4 +1,6 @@
-"""Counters and latencies of one server, since it started, and a summary of those that are kept by day."""
+"""Counters and latencies of one server, since it started, a summary of those that are kept by day, and the
+reported states of indexes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from completion_engine.request import STAGES, CompletionStats
 from ngram_cache.redaction import blank_parts
@@ -19,6 +22,23 @@ NUM_LISTED = 64
 _BUCKETS_PER_OCTAVE, _NUM_BUCKETS = 4, 60
 _RESPONSE = "response_bucket_"
 _SOURCE = "source_"
+
+
+IndexState = Literal["waiting", "building", "ready", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReport:
+    """The published state of a folder's index: `done` of `total` files while it is built."""
+
+    folder: Path
+    state: IndexState = "waiting"
+    path: str = ""
+    done: int = 0
+    total: int = 0
+    num_files: int = 0
+    num_tokens: int = 0
+    problem: str = ""
 
 
 def _recent() -> deque[float]:

@@ -19,8 +19,8 @@ from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.sharing.supervision import SupervisedThread
 from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding, units_of
-from lsp_server.workspace.index_types import TokenSource
 from ngram_cache import NgramIndex
+from ngram_cache.overlays import TokenSource
 
 logger = logging.getLogger(__name__)
 
@@ -193,13 +193,13 @@ class ContextJobs:
             return query
 
     def _choose(self, query: ContextQuery) -> RepositoryContext:
-        request, tokens = query.request, query.tokens
+        request = query.request
         if request.index is None:
             return NOTHING
         recent = tuple(path for folder, path in tuple(self._recent) if folder == query.folder)
         path, document = request.indexed_as, (request.prefix, request.suffix)
         location = CursorLocation(path, request.language, *document, query.window, recent)
-        view = RepositoryView(request.index, tokens.encode_many, tokens.spell, query.folder.name, path)
+        view = RepositoryView(request.index, query.tokens, query.folder.name, path)
         return choose(location, view, int(query.num_tokens * CHARS_OF_TOKEN))
 
     def _take(self, query: ContextQuery, chosen: RepositoryContext) -> None:

@@ -10,7 +10,7 @@ exclude every file, so that nothing is indexed and nothing leaves this machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,10 +19,8 @@ from lsp_server.workspace.settings_reading import (
     REPOSITORY_FILE,
     UNREADABLE,
     Merged,
-    Reader,
     Unreadable,
     merge,
-    nested,
     summed_up,
 )
 from lsp_server.workspace.settings_table import Narrowing
@@ -68,7 +66,7 @@ class Configuration:
             found[name] = merge(settings, self._layers.get(name), name)
             settings = found[name].settings
             # A later layer replaces what an earlier one sets.
-            unread = unread - _given_keys(self._layers.get(name)) | found[name].unread
+            unread = unread - found[name].given | found[name].unread
         self.settings = _closed(settings) if unread else settings
         self._narrowed.clear()
         return found
@@ -125,41 +123,26 @@ def _closed(settings: Settings) -> Settings:
 
 def narrow(base: Settings, values: object, source: str) -> Merged:
     """Return `base` narrowed by a repository's `values`. If they cannot be read, every file is excluded."""
-    reader = Reader(source)
-    wanted = reader.read(base, values)
-    if reader.unread:
-        named = summed_up(reader.all_problems(), source)
-        return Merged(_closed(base), named, frozenset(reader.unread))
-    problems = reader.all_problems()
-    given = _given_keys(values)
-    changes: dict[str, dict[str, Any]] = {"": {}, "index": {}}
-    refused = []
+    wanted = merge(base, values, source)
+    if not wanted.is_whole:
+        return replace(wanted, settings=_closed(base))
+    settings, refused, problems = base, list[str](), [*wanted.problems]
     for setting in all_settings():
-        if setting.key not in given:
+        if setting.key not in wanted.given:
             continue
         if (rule := setting.about.narrow) is None:
             refused.append(setting.key)
-            continue
-        read = attrgetter(setting.attribute)
-        group, _, name = setting.attribute.rpartition(".")
-        changes[group][name] = _narrowed(rule, read(base), read(wanted))
+        else:
+            value = _narrowed(rule, setting.of(base), setting.of(wanted.settings))
+            settings = setting.replaced_in(settings, value)
     if refused:
         problems.append(
             f"{source}: a repository may not set {', '.join(refused)}."
             " It may only switch features off, exclude files and lower limits."
         )
-    if "index.exclude" in given and any(map(_takes_back, wanted.index.exclude)):
+    if any(map(_takes_back, set(wanted.settings.index.exclude) - set(base.index.exclude))):
         problems.append(f"{source}: a repository may not include files again: no pattern may begin with !.")
-    index = base.index.model_copy(update=changes["index"])
-    return Merged(base.model_copy(update={**changes[""], "index": index}), summed_up(problems, source))
-
-
-def _given_keys(values: object) -> set[str]:
-    given: set[str] = set()
-    for key, value in nested(values).items() if isinstance(values, Mapping) else ():
-        inner = value.items() if isinstance(value, dict) else ()
-        given |= {key, *(f"{key}.{name}" for name, each in inner if each is not None)}
-    return given
+    return replace(wanted, settings=settings, problems=summed_up(problems, source))
 
 
 def _narrowed(rule: Narrowing, current: Any, wanted: Any) -> Any:

@@ -6,33 +6,31 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import platformdirs
-from pydantic import BaseModel, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
-from lsp_server.workspace.settings import Settings
-from lsp_server.workspace.settings_table import rows
+from lsp_server.workspace.settings import Settings, all_settings
+from lsp_server.workspace.settings_table import groups
 from ngram_cache.confined import ConfinedFolder, NoPlainFileError, TooLargeError
 
 # Groups under the same section that belong to the editors' extensions.
 EDITORGROUPS = frozenset({"trace", "server", "editor"})
+_GROUPS = groups(Settings)
 
 MAX_CHARS = 256 << 10  # the limit for one source, as JSON
 
-# The settings that decide which files are read, and what may leave this machine, by the name of a bad value.
-_RULES = {name: {name} for name in ("", "index.enabled", "index.exclude", "languages", "context")}
-_RULES["index"] = {"index.enabled", "index.exclude"}
+# The settings that decide which files are read, and what may leave this machine.
+_RULES = ("index.enabled", "index.exclude", "languages", "context")
+_ALL_RULES = frozenset({""})
 
 _MAX_NAMED = 3
 _MAX_KEY_CHARS = 40
 _MAX_PROBLEMS = 5
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
 REPOSITORY_FILE = ".slipstream.toml"
 # The parser's time and memory grow with the square of a dotted key's parts: half a second and 64 MB at most.
 MAX_FILE_BYTES = 8 << 10
@@ -49,12 +47,13 @@ UNREADABLE = Unreadable()
 class Merged:
     """Settings, and a sentence for each invalid value. `unread` are rules whose values could not be read.
 
-    An empty name among them means all rules.
+    An empty name among them means all rules. `given` are the keys of the source.
     """
 
     settings: Settings
     problems: tuple[str, ...] = ()
     unread: frozenset[str] = frozenset()
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -65,94 +64,71 @@ class Merged:
 def merge(base: Settings, values: object, source: str) -> Merged:
     """Return `base` with the user's `values` over it, key by key. Bad values are ignored.
 
-    `source` begins each message, as in "config.toml".
+    `source` begins each message, as in "config.toml". An empty list is an empty table: Lua has one value for
+    both.
     """
-    reader = Reader(source)
-    settings = reader.read(base, values)
-    return Merged(settings, summed_up(reader.all_problems(), source), frozenset(reader.unread))
+    if isinstance(values, Unreadable):
+        return Merged(base, unread=_ALL_RULES)
+    try:
+        is_too_long = len(json.dumps(values, default=str)) > MAX_CHARS
+    except (ValueError, RecursionError):  # a number of too many digits, or too many levels
+        is_too_long = True
+    if is_too_long:
+        problem = f"{source}: all its settings are ignored, because they are too long."
+        return Merged(base, (problem,), _ALL_RULES)
+    if values is None or values == []:
+        return Merged(base)
+    if not isinstance(values, Mapping):
+        return Merged(base, (f"{source}: {_no_table('the settings', values)}",), _ALL_RULES)
+    return _overlaid(base, _by_key(values), source)
 
 
-class Reader:
-    """Reads the values of one source key by key, and collects the problems."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.unread: set[str] = set()
-        self._problems: list[str] = []
-        self._unknown: list[tuple[str, str]] = []
-
-    def all_problems(self) -> list[str]:
-        """Return a sentence for each bad value, and one for all unknown keys."""
-        if not self._unknown:
-            return self._problems
-        if len(self._unknown) == 1:
-            ((name, suggestion),) = self._unknown
-            problem = f"there is no setting {_cut(name)}.{suggestion}"
+def _overlaid(base: Settings, values: Mapping[str, object], source: str) -> Merged:
+    known = {setting.key: setting for setting in all_settings()}
+    settings, problems, unread, unknown = base, list[str](), set[str](), list[str]()
+    for key, value in values.items():
+        problem = ""
+        if key in _GROUPS:
+            problem = _no_table(key, value) if value != [] else ""
+        elif (setting := known.get(key)) is None:
+            unknown.append(key)
         else:
-            named = ", ".join(_cut(name) for name, _ in self._unknown[:_MAX_NAMED])
-            num_more = len(self._unknown) - _MAX_NAMED
-            problem = f"there are no settings {named}{f' and {num_more} more' if num_more > 0 else ''}."
-        return [*self._problems, f"{self.source}: {problem}"]
+            try:
+                settings = setting.replaced_in(settings, setting.parse(value))
+            except ValidationError:
+                current = _shown(setting.of(base))
+                problem = f"{key} must be {setting.expected}, not {_shown(value)}. Slipstream uses {current}."
+        if problem:
+            problems.append(f"{source}: {problem}")
+            unread |= {rule for rule in _RULES if rule == key or rule.startswith(f"{key}.")}
+    if unknown:
+        problems.append(f"{source}: {_unknown(unknown, known)}")
+    return Merged(settings, summed_up(problems, source), frozenset(unread), frozenset(values))
 
-    def read(self, base: Settings, values: object) -> Settings:
-        """Return `base` with the valid entries of `values` over it, or `base` if they cannot be read."""
-        if isinstance(values, Unreadable):
-            self.unread.add("")
-            return base
-        try:
-            is_too_long = len(json.dumps(values, default=str)) > MAX_CHARS
-        except (ValueError, RecursionError):  # a number of too many digits, or too many levels
-            is_too_long = True
-        if is_too_long:
-            self._problems.append(f"{self.source}: all its settings are ignored, because they are too long.")
-            self.unread.add("")
-            return base
-        return self.overlay(base, values)
 
-    def overlay(self, base: AnyModel, values: object, group: str = "") -> AnyModel:
-        """Return `base` with the valid entries of `values` over it.
+def _by_key(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the values by dotted key ("index.enabled"), as some editors send them already."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in _GROUPS and isinstance(value, Mapping):
+            found |= {f"{key}.{name}": each for name, each in value.items()}
+        else:
+            found[str(key)] = value
+    is_ours = {key: key.partition(".")[0] not in EDITORGROUPS for key in found}
+    return {key: value for key, value in found.items() if value is not None and is_ours[key]}
 
-        An empty list is an empty table: Lua has one value for both.
-        """
-        if values is None or values == []:
-            return base
-        if not isinstance(values, Mapping):
-            name = group or "the settings"
-            self._complain(group, f"{name} must be a table of settings, not {_shown(values)}. It is ignored.")
-            return base
-        names = {info.alias or name: name for name, info in type(base).model_fields.items()}
-        changes: dict[str, Any] = {}
-        for key, value in nested(values).items():
-            path = f"{group}.{key}" if group else key
-            if (name := names.get(key, "")) == "":
-                if path in EDITORGROUPS:
-                    continue
-                suggestion = _suggestion(key, names) if len(self._unknown) < _MAX_NAMED else ""
-                self._unknown.append((path, suggestion))
-            elif isinstance(current := getattr(base, name), BaseModel):
-                changes[name] = self.overlay(current, value, path)
-            elif value is not None:
-                changes[name] = self._checked(base, name, path, value)
-        return base.model_copy(update=changes)
 
-    def _checked(self, base: BaseModel, name: str, path: str, value: object) -> Any:
-        """Return `value` in its setting's type, or the value of `base` if it is invalid."""
-        current = getattr(base, name)
-        if value == [] and isinstance(current, dict):
-            value = {}
-        try:
-            model = type(base).model_validate_json(json.dumps({to_camel(name): value}, default=str))
-        except ValidationError:
-            wanted = _expected(type(base))[to_camel(name)]
-            self._complain(
-                path, f"{path} must be {wanted}, not {_shown(value)}. Slipstream uses {_shown(current)}."
-            )
-            return current
-        return getattr(model, name)
+def _no_table(name: str, value: object) -> str:
+    return f"{name} must be a table of settings, not {_shown(value)}. It is ignored."
 
-    def _complain(self, path: str, problem: str) -> None:
-        self.unread |= _RULES.get(path, set())
-        self._problems.append(f"{self.source}: {problem}")
+
+def _unknown(keys: Sequence[str], known: Collection[str]) -> str:
+    """Return a sentence about unknown keys; it names a few."""
+    if len(keys) > 1:
+        more = f" and {len(keys) - _MAX_NAMED} more" if len(keys) > _MAX_NAMED else ""
+        return f"there are no settings {', '.join(map(_cut, keys[:_MAX_NAMED]))}{more}."
+    close = difflib.get_close_matches(keys[0], known, n=1) if len(keys[0]) <= _MAX_KEY_CHARS else []
+    return f"there is no setting {_cut(keys[0])}.{f' Did you mean {close[0]}?' if close else ''}"
 
 
 def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
@@ -161,26 +137,6 @@ def summed_up(problems: Sequence[str], source: str) -> tuple[str, ...]:
         return tuple(problems)
     num_more = len(problems) - _MAX_PROBLEMS + 1
     return (*problems[: _MAX_PROBLEMS - 1], f"{source}: {num_more} more values are not valid.")
-
-
-def nested(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return `values` with dotted keys ("index.enabled", as some editors send them) as groups."""
-    nested: dict[str, Any] = {}
-    for key, value in values.items():
-        head, dot, rest = str(key).partition(".")
-        if dot and isinstance(group := nested.setdefault(head, {}), dict):
-            group[rest] = value
-        elif isinstance(value, Mapping) and isinstance(nested.get(head), dict):
-            nested[head].update(value)
-        else:
-            nested[head] = dict(value) if isinstance(value, Mapping) else value
-    return nested
-
-
-@cache
-def _expected(model: type[BaseModel]) -> dict[str, str]:
-    """Return the values that each setting of a model accepts, in words."""
-    return {row.key: row.expected for row in rows(model)}
 
 
 def _shown(value: object) -> str:
@@ -193,11 +149,6 @@ def _cut(text: str) -> str:
     """Return a text in visible characters, cut to the length of a message."""
     plain = text if text.isascii() and text.isprintable() else json.dumps(text)
     return plain if len(plain) <= 60 else f"{plain[:57]}..."
-
-
-def _suggestion(key: str, known: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1) if len(key) <= _MAX_KEY_CHARS else []
-    return f" Did you mean {close[0]}?" if close else ""
 
 
 class FoundSettings(NamedTuple):

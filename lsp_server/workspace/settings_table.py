@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 Page = Literal["Suggestions", "Model", "Repository"]
 # The changes that a repository may make to a setting: lower it or switch it off, exclude more files, switch
 # languages off, or choose this one value.
@@ -32,12 +35,33 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its key ("index.maxFiles"), its name in Python ("index.max_files") and its JSON Schema."""
+    """One setting: its key ("index.maxFiles"), its name in Python ("index.max_files") and its JSON Schema.
+
+    `owner` is the model that holds it.
+    """
 
     key: str
     attribute: str
     about: About
     schema: Mapping[str, Any]
+    owner: type[BaseModel]
+
+    def parse(self, value: object) -> Any:
+        """Return a JSON value in the setting's type. Raises ValidationError."""
+        value = {} if value == [] and self.schema["type"] == "object" else value
+        data = json.dumps({self.key.rpartition(".")[2]: value}, default=str)
+        return getattr(self.owner.model_validate_json(data), self.attribute.rpartition(".")[2])
+
+    def of(self, settings: BaseModel) -> Any:
+        """Return the setting's value in `settings`."""
+        return attrgetter(self.attribute)(settings)
+
+    def replaced_in(self, settings: AnyModel, value: object) -> AnyModel:
+        """Return `settings` with another value of this setting."""
+        group, _, name = self.attribute.rpartition(".")
+        if group:
+            value, name = getattr(settings, group).model_copy(update={name: value}), group
+        return settings.model_copy(update={name: value})
 
     @property
     def default(self) -> Any:
@@ -101,5 +125,5 @@ def rows(model: type[BaseModel]) -> tuple[Setting, ...]:
             ]
         else:
             (about,) = (note for note in info.metadata if isinstance(note, About))
-            found.append(Setting(key, name, about, schemas[key]))
+            found.append(Setting(key, name, about, schemas[key], model))
     return tuple(found)

@@ -13,8 +13,7 @@ import typer
 
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import SlipstreamError
-from lsp_server.commands.cursor_samples import Sample
-from lsp_server.commands.local_engine import named_target
+from lsp_server.commands.local_engine import Sample, named_target
 from lsp_server.commands.terminal import show_error
 from tests.benchmarks.released_sources import released_sources
 from tests.benchmarks.samples import from_folder, from_tasks, interleaved

@@ -13,7 +13,7 @@ from typing import Any
 from tree_sitter import Node, Tree
 
 from completion_engine.grammars import new_parser, parse_within
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 
 _MAX_PARSE_S = 5.0
 

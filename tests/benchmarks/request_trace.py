@@ -29,8 +29,8 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.load_engine import load_engine_from
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 from tests.windows import insertion, windows_on
 
 ROOT = Path(__file__).parents[2]

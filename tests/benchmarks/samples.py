@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from completion_engine.errors import UserError
-from lsp_server.commands.cursor_samples import ENDINGS, Sample, drawn_samples
+from lsp_server.commands.local_engine import ENDINGS, Sample, drawn_samples
 from ngram_cache import NgramIndex
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.gguf_preparation import write_manifest
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.peers import PeerOptions, measure_peers
 from tests.benchmarks.peers.ours import our_peers
 from tests.benchmarks.peers.reference import find_assistant, transformers_peers

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import DataError, UserError
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks import released_sources, unbuilt
 from tests.benchmarks.accepting.holes import Place, accepting_rows, num_unopened
 from tests.benchmarks.infilling.pass_rate import OURS, PLAIN, infilling_rows

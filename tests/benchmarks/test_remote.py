@@ -25,7 +25,7 @@ from completion_engine.remote.answer import Wait
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.vllm_client import VllmClient
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.command_line import app_of
 from tests.benchmarks.remote import arithmetic, matching

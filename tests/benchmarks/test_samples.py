@@ -18,7 +18,7 @@ from completion_engine.errors import UserError
 from completion_engine.loading.backends import choose_precision
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.accepting.holes import measure_accepting
 from tests.benchmarks.cold.answers import ColdAnswer, one_of_each_file, summary
 from tests.benchmarks.command_line import Dtype

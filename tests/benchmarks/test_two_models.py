@@ -6,7 +6,7 @@ from pathlib import Path
 
 from completion_engine.config import EngineConfig
 from completion_engine.load_engine import load_engine_from
-from lsp_server.commands.cursor_samples import drawn_samples
+from lsp_server.commands.local_engine import drawn_samples
 from tests.benchmarks.samples import repository_index
 from tests.benchmarks.two_models import compare
 

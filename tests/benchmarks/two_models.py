@@ -19,7 +19,7 @@ from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.engine import CompletionEngine
 from completion_engine.load_engine import load_engine
 from completion_engine.request import Completion, CompletionRequest
-from lsp_server.commands.cursor_samples import Sample, context_of, drawn_samples
+from lsp_server.commands.local_engine import Sample, context_of, drawn_samples
 from lsp_server.commands.terminal import interruptible, progress_bar, show_figures
 from lsp_server.workspace.measurements import percentiles
 from lsp_server.workspace.settings import Settings

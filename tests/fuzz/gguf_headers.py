@@ -13,8 +13,7 @@ from functools import cache
 import gguf
 import numpy as np
 
-from completion_engine.models.gguf_header import read_header
-from completion_engine.models.gguf_worker import layout_of
+from completion_engine.models.gguf_worker import layout_of, read_header
 from tests.fuzz.places import own_folder
 
 _COUNTS = (0, 1, 2, 1 << 16, 1 << 31, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)

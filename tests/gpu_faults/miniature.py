@@ -43,7 +43,7 @@ class QuickTarget(LanguageModel):
     def __init__(self, decoder: Any, *others: Any, **options: Any) -> None:
         if isinstance(decoder, GraphedDecoder):
             pass_ms = dict.fromkeys((8, 16, 24), 1.0)
-            options["known"] = Findings(True, True, True, pass_ms, 0.0, {1: 1.0}, are_settled=True)
+            options["known"] = Findings(True, True, True, pass_ms, 0.0, {1: 1.0}, are_final=True)
         super().__init__(decoder, *others, **options)
 
     def _measure(self) -> Findings:
@@ -115,7 +115,7 @@ def outcome_of(fault: Fault, folder: Path) -> Outcome:
         text = engine.complete(REQUEST).text
         seconds, tokens = time.perf_counter() - begin, written_by(engine)
         told = engine.describe()
-        return Outcome(told["rung"], told["rung_reason"], seconds, text, tokens, told["dtype"])
+        return Outcome(told["backend"], told["backend_reason"], seconds, text, tokens, told["dtype"])
 
 
 def written_by(engine: CompletionEngine) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from completion_engine.cutting.cutter import Cutter, Suggestion
 from completion_engine.text_window import CursorContext
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.accepting.holes import Place
 from tests.benchmarks.judging import parses_as_well
 from tests.benchmarks.released_sources import released_sources

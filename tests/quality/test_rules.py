@@ -9,7 +9,7 @@ import pytest
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.text_window import CursorContext
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.samples import from_folder
 from tests.quality.auto_closed import measured
 from tests.quality.rules import before_open, cuts, is_block_shown, is_line_shown

@@ -47,7 +47,7 @@ def test_a_failure_is_a_line_and_the_next_stage_runs(monkeypatch: pytest.MonkeyP
         raise AssertionError("libcuda.so cannot found!")
         yield {}
 
-    stages = {"first": fails, "ladder": gpu_first.chain}
+    stages = {"first": fails, "chain": gpu_first.chain}
     monkeypatch.setattr(gpu_first, "STAGES", stages)
     found: list[str] = []
     trial = gpu_first.trial_of(is_small=True, model=None)
@@ -55,4 +55,4 @@ def test_a_failure_is_a_line_and_the_next_stage_runs(monkeypatch: pytest.MonkeyP
     first, second = map(json.loads, found)
     assert first == {"stage": "first", "ok": False, "error": "AssertionError: libcuda.so cannot found!"}
     assert second["ok"]
-    assert second["rungs"][-1].startswith("CPU")
+    assert second["backends"][-1].startswith("CPU")

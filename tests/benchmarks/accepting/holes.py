@@ -19,7 +19,7 @@ from typing import Any
 
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks.json_lines import JsonLines

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from completion_engine.config import AUTO
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from tests.benchmarks.cold.answers import cold_answers, one_of_each_file, summary
 from tests.benchmarks.cold.growing import figures, growing_texts, right

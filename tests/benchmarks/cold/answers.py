@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.player import running_server, stats_of, wait_until_ready
 from lsp_server.workspace.measurements import percentiles
 from tests.benchmarks import judging

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.next_edit.edits import common_ends
-from lsp_server.commands.cursor_samples import Sample
 from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.player import running_server, wait_until_ready
 from lsp_server.workspace.growth import GREW
 from tests.benchmarks.cold.answers import Progress, until_settled

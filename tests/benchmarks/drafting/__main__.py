@@ -12,7 +12,7 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.load_engine import load_engine
 from completion_engine.loading.drafters import build_drafters
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
 from tests.benchmarks import command_line as cli
 from tests.benchmarks.drafting.arms import (

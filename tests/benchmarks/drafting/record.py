@@ -9,7 +9,7 @@ from completion_engine.drafting.drafts import Drafter, DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from ngram_cache import NgramIndex
 from tests.benchmarks.drafting.trace import Recorder, Trace, Traces
 from tests.benchmarks.peers.tasks import widened

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from completion_engine.cutting.language_names import language_of_path
 from completion_engine.decoding.low_confidence_names import IsKnown, KnownNames
 from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, Forecast
-from lsp_server.commands.cursor_samples import context_of
-from lsp_server.commands.local_engine import language_id
+from lsp_server.commands.local_engine import context_of
 from lsp_server.commands.replay import ReplayOptions, planned
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
@@ -81,7 +81,7 @@ def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Rec
     request = CompletionRequest(
         typing.plan.text[: typing.plan.start],
         typing.plan.text[typing.plan.end :],
-        language_id(typing.path),
+        language_of_path(typing.path.name),
         document=str(typing.path),
         index=repository_index(typing.project, engine.tokenizer.encode_many),
         indexed_as=typing.name,
@@ -108,7 +108,7 @@ def curve(
     """The figures of each eagerness, over all that is typed."""
     tallies = {eagerness: Tally() for eagerness in eagernesses}
     for num_done, module in enumerate(modules):
-        language = language_id(module.typing.path)
+        language = language_of_path(module.typing.path.name)
         for number, eagerness in enumerate(eagernesses):
             show = shows(module.forecasts.at, language, eagerness, knows_at=module.knows_at)
             tallies[eagerness] += walk(module.typing.plan, show)

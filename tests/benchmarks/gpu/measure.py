@@ -13,7 +13,7 @@ import torch
 from completion_engine.errors import MachineError
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.request import Progress
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.gpu.ceilings import Ceilings, measure_ceilings
 from tests.benchmarks.gpu.report import aims, memory_rows
 from tests.benchmarks.gpu.speed import Trial, measure_geometry

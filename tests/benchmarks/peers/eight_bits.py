@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from completion_engine.models.gguf_header import read_header
+from completion_engine.models.gguf_worker import read_header
 
 _Q5_0, _Q8_0 = 6, 8
 _BLOCK = 32  # values to a scale in both

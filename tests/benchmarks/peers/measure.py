@@ -20,7 +20,7 @@ from completion_engine.errors import UserError
 from completion_engine.load_engine import load_engine_from
 from completion_engine.models import ModelStore
 from completion_engine.request import Progress
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.peers import openvino_peers as openvino
 from tests.benchmarks.peers.llama import LLAMA, llama_peers, lookup_tokens, num_threads
 from tests.benchmarks.peers.ours import PLAIN, our_peers

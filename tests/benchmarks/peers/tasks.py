@@ -14,7 +14,7 @@ from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from tests.benchmarks.peers.runs import PeerTask
 
 _HOLE_LINES = 12  # lines taken out below a cursor; the target then has reason to write 64 tokens and more

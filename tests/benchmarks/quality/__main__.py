@@ -12,7 +12,7 @@ import typer
 from completion_engine.config import DEFAULT_TARGET, EngineConfig
 from completion_engine.load_engine import load_engine
 from completion_engine.prompting.prompt_choice import MAX_CONTEXT_TOKENS
-from lsp_server.commands.cursor_samples import ENDINGS as SOURCE_ENDINGS
+from lsp_server.commands.local_engine import ENDINGS as SOURCE_ENDINGS
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from tests.benchmarks.command_line import Json, Minutes, Results, Target, run
 from tests.benchmarks.quality.results import QualityResults

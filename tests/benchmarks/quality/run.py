@@ -22,7 +22,7 @@ from completion_engine.errors import UserError
 from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Completion, CompletionRequest, MemorySetting, RepositoryContext
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.cursor_samples import Sample, context_of
+from lsp_server.commands.local_engine import Sample, context_of
 from lsp_server.workspace.settings import Settings
 from ngram_cache import NgramIndex
 from tests.benchmarks.judging import judge

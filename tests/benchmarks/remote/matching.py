@@ -15,7 +15,7 @@ from typing import Any
 from completion_engine.engine import CompletionEngine
 from completion_engine.remote.completer import RemoteCompleter
 from completion_engine.request import Completion, CompletionRequest
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.workspace.measurements import percentiles
 
 PATIENCE_MS = 120_000.0

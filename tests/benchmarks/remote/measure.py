@@ -23,7 +23,7 @@ from completion_engine.remote.endpoint import Endpoint, RemoteConfig
 from completion_engine.remote.vllm_client import VllmClient
 from completion_engine.request import Progress
 from completion_engine.text_window import TextWindow
-from lsp_server.commands.cursor_samples import Sample
+from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.replay import ReplayOptions
 from tests.benchmarks.remote import arithmetic, distance, matching, streams
 from tests.benchmarks.remote.counters import Counts, read_counts

@@ -20,6 +20,7 @@ from completion_engine.request import RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
 from ngram_cache.indexing import Indexer
+from ngram_cache.overlays import TokenSource
 
 ERRORS = '''"""What can go wrong."""
 
@@ -68,9 +69,12 @@ def encode_many(texts: list[str]) -> list[list[int]]:
     return [list(text.encode("utf-8", "replace")) for text in texts]
 
 
+TOKENS = TokenSource("bytes", encode_many, bytes)
+
+
 def view_of(files: dict[str, str], own_path: str = PLACE.path) -> RepositoryView:
     index = NgramIndex((path, np.frombuffer(text.encode(), np.uint8)) for path, text in files.items())
-    return RepositoryView(index, encode_many, bytes, "library", own_path)
+    return RepositoryView(index, TOKENS, "library", own_path)
 
 
 def text_of(context: RepositoryContext) -> str:
@@ -192,7 +196,7 @@ def test_only_what_may_be_indexed_is_shown(tmp_path: Path, monkeypatch: pytest.M
         (root / name).write_text(text)
     indexer = Indexer(root, encode_many, "bytes")
     indexer.build()
-    view = RepositoryView(indexer.index, encode_many, bytes, "library", PLACE.path)
+    view = RepositoryView(indexer.index, TOKENS, "library", PLACE.path)
     prefix = PREFIX.replace("explain_overdue", "explain_overdue_again") + "explain_overdue_again("
     shown = text_of(choose(replace(PLACE, prefix=prefix), view, 4_000))
     assert "def explain_overdue_again(" in shown

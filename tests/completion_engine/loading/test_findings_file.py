@@ -20,7 +20,7 @@ FOUND = Findings(
     branch_ms=1.25,
     chunk_ms=90.5,
     thread_paces={2: 1.0, 1: 1.5},
-    are_settled=True,
+    are_final=True,
 )
 DAY = 86_400.0
 
@@ -34,9 +34,9 @@ def written_at(path: Path) -> float:
     return path.stat().st_mtime
 
 
-@pytest.mark.parametrize("are_settled", [True, False])
-def test_findings_are_read_as_they_were_stored(path: Path, are_settled: bool) -> None:
-    found = replace(FOUND, are_settled=are_settled)
+@pytest.mark.parametrize("are_final", [True, False])
+def test_findings_are_read_as_they_were_stored(path: Path, are_final: bool) -> None:
+    found = replace(FOUND, are_final=are_final)
     store_findings(path, found)
     assert read_findings(path, written_at(path)) == found
     assert path.stat().st_mode & 0o777 == 0o600

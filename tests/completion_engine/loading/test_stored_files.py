@@ -115,7 +115,7 @@ def test_a_damaged_shipped_drafter_is_left_out_and_named(
         check_drafter(str(target))
     engine = load_engine(config, warms_up=False)
     assert "neural" not in engine.drafters
-    assert "checksum of drafter.safetensors does not match" in engine.describe()["rung_reason"]
+    assert "checksum of drafter.safetensors does not match" in engine.describe()["backend_reason"]
 
 
 def test_the_drafters_that_ship_match_their_checksums() -> None:

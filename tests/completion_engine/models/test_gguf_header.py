@@ -9,8 +9,7 @@ from pathlib import Path
 import gguf
 import pytest
 
-from completion_engine.models import gguf_header
-from completion_engine.models.gguf_header import read_header
+from completion_engine.models import gguf_worker
 from completion_engine.models.gguf_layout import (
     BLOCK_SIZES,
     GgufLayout,
@@ -19,6 +18,7 @@ from completion_engine.models.gguf_layout import (
     read_layout,
     write_layout,
 )
+from completion_engine.models.gguf_worker import read_header
 
 MANY = 1 << 60
 
@@ -83,7 +83,7 @@ def test_a_header_that_promises_more_than_the_file_holds_is_read_no_further(
 
 
 def test_a_header_of_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gguf_header, "MAX_VALUES", 100)
+    monkeypatch.setattr(gguf_worker, "MAX_VALUES", 100)
     path = tmp_path / "x.gguf"
     path.write_bytes(list_of(0, 100) + bytes(300))
     with pytest.raises(ValueError, match="more than 100 values"):

@@ -14,6 +14,7 @@ from completion_engine.remote.outbound_text import Masking
 from completion_engine.request import CompletionRequest, RepositoryContext, Snippet
 from completion_engine.text_window import TextWindow
 from ngram_cache import NgramIndex
+from ngram_cache.overlays import TokenSource
 from tests.quality.redaction import corpus
 from tests.remote_server import RemoteServer
 
@@ -93,7 +94,9 @@ def test_what_is_shown_of_the_document_out_of_sight_holds_no_secret(
 ) -> None:
     steps = "".join(f"def step_{number}(value):\n    return value\n\n\n" for number in range(80))
     prefix = f"{HEAD}{steps}def last(value):\n    "
-    view = RepositoryView(NgramIndex([]), lambda texts: [[1] for _ in texts], bytes, "library", "app.py")
+    view = RepositoryView(
+        NgramIndex([]), TokenSource("ones", lambda texts: [[1] for _ in texts]), "library", "app.py"
+    )
     context = choose(CursorLocation("app.py", "python", prefix, "\n", TextWindow(2400, 800)), view, 1100)
     assert PASSWORD not in str(context)
     load(server, context_tokens=300).complete(request_at(prefix, context=context, indexed_as="app.py"))

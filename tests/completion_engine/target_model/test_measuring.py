@@ -28,10 +28,10 @@ class Counting:
 
 
 def load_again(
-    target: LanguageModel, *, are_settled: bool = True, **changes: Any
+    target: LanguageModel, *, are_final: bool = True, **changes: Any
 ) -> tuple[LanguageModel, Counting]:
     decoder = Counting(target.decoder)
-    known = replace(target.findings, are_settled=are_settled, **changes)
+    known = replace(target.findings, are_final=are_final, **changes)
     return LanguageModel(decoder, target.device, target.precision, target.capacity, known=known), decoder
 
 
@@ -62,7 +62,7 @@ def test_a_target_that_was_measured_has_nothing_to_rehearse(target: LanguageMode
 
 
 def test_times_that_something_disturbed_are_measured_again(target: LanguageModel) -> None:
-    again, decoder = load_again(target, are_settled=False, pass_ms={})
+    again, decoder = load_again(target, are_final=False, pass_ms={})
     assert decoder.num_passes > len(again.widths) + 1
     assert again.findings.pass_ms.keys() == set(again.widths)
 
@@ -75,7 +75,7 @@ def test_disturbed_times_do_while_others_would_disturb_new_ones(
     before = threads.num_threads_here()
     threads.use_threads(num_free)
     try:
-        again, decoder = load_again(target, are_settled=False)
+        again, decoder = load_again(target, are_final=False)
         assert (decoder.num_passes > 0) == are_measured
         assert (again.findings.pass_ms is target.findings.pass_ms) == (not are_measured)
     finally:

@@ -22,7 +22,7 @@ from completion_engine.cpu.packed_file import packed_path
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.models.job import Monitor
 from completion_engine.models.storage import Storage, default_root
-from lsp_server.sharing.log import log_path
+from lsp_server.sharing.supervision import log_path
 from lsp_server.workspace.settings_reading import user_file
 from ngram_cache.snapshot import index_directory, snapshot_path
 import sys

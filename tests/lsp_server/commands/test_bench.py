@@ -23,7 +23,7 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.bench import app
 from lsp_server.commands.bench_exactness import ExactnessOptions, ExactnessReport, compare
 from lsp_server.commands.bench_speed import measure_speed
-from lsp_server.commands.cursor_samples import repository_samples
+from lsp_server.commands.local_engine import repository_samples
 from lsp_server.commands.terminal import interruptible
 from ngram_cache import NgramIndex
 

@@ -26,9 +26,9 @@ from lsp_server.engine.scheduler import Scheduler
 from lsp_server.engine.slots import MAX_ENGINES
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 
 SMALL, LARGE = "small", "large"
 PATIENCE_S = 60.0

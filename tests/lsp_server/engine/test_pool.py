@@ -27,9 +27,9 @@ from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.engine.slots import MAX_ENGINES, EngineSlots
 from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
+from ngram_cache.overlays import TokenSource
 from tests.clock import Clock
 
 STEP_S = 0.005

@@ -11,13 +11,13 @@ from lsp_server.engine.engine_types import ready_status
     ("details", "message"),
     [
         ({}, ""),
-        ({"rung": "GPU kernels", "rung_reason": ""}, ""),
+        ({"backend": "GPU kernels", "backend_reason": ""}, ""),
         (
-            {"rung": "CPU", "rung_reason": "The card is full."},
+            {"backend": "CPU", "backend_reason": "The card is full."},
             "Ready. The model runs on the CPU. The card is full.",
         ),
         (
-            {"rung": "GPU torch", "rung_reason": "Triton is not installed."},
+            {"backend": "GPU torch", "backend_reason": "Triton is not installed."},
             "Ready. The model runs on the GPU through plain torch. Triton is not installed.",
         ),
     ],

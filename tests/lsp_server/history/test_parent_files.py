@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.history.git_objects import GitObjects
-from lsp_server.history.parent_files import (
+from lsp_server.history.commit_replay import (
     FilesOnDisk,
     is_safe_path,
 )
+from lsp_server.history.git_objects import GitObjects
 from tests.lsp_server.history.git_repositories import Repository
 
 

@@ -12,7 +12,7 @@ from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol import lsp_conversion
 from lsp_server.protocol.reasons import texts
 from lsp_server.workspace.documents import Document
-from lsp_server.workspace.index_types import FolderReport
+from lsp_server.workspace.measurements import FolderReport
 from lsp_server.workspace.offers import CompletionRecord, Offer
 
 ACCEPTED = types.Command("Slipstream: accepted", command="slipstream.accepted", arguments=["7"])

@@ -160,15 +160,15 @@ def suppress_broken(writer: BlockWriter) -> None:
 
 
 def test_the_log_is_put_aside_when_it_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lsp_server.sharing import log
+    from lsp_server.sharing import supervision
 
-    monkeypatch.setattr(log, "log_path", lambda: tmp_path / "log" / "host.log")
-    for text in (b"x" * (log.MAX_KEPT_BYTES + 1), b"new"):
-        number = log.open_log()
+    monkeypatch.setattr(supervision, "log_path", lambda: tmp_path / "log" / "host.log")
+    for text in (b"x" * (supervision.MAX_KEPT_BYTES + 1), b"new"):
+        number = supervision.open_log()
         os.write(number, text)
         os.close(number)
     assert (tmp_path / "log" / "host.log").read_bytes() == b"new"
-    assert (tmp_path / "log" / "host.old.log").stat().st_size > log.MAX_KEPT_BYTES
+    assert (tmp_path / "log" / "host.old.log").stat().st_size > supervision.MAX_KEPT_BYTES
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the limits of another process")

@@ -15,9 +15,9 @@ import pytest
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
 from lsp_server.workspace import prefetch
-from lsp_server.workspace.index_types import TokenSource
 from lsp_server.workspace.prefetch import ContextJobs, ContextQuery
 from ngram_cache import NgramIndex
+from ngram_cache.overlays import TokenSource
 
 SHELF = "def put_on_shelf(book: str, place: int) -> bool:\n    return place > 0\n"
 PREFIX = "from shelf import put_on_shelf\n\n\ndef tidy(book):\n    return put_on_shelf("

@@ -14,10 +14,10 @@ import pytest
 
 from lsp_server.workspace import folder_indexes
 from lsp_server.workspace.folder_indexes import FolderIndexes
-from lsp_server.workspace.folder_worker import MAX_FAILURES, MAX_PAUSE_S, FolderWorker
-from lsp_server.workspace.index_types import FolderReport, TokenSource
+from lsp_server.workspace.folder_worker import MAX_FAILURES, MAX_PAUSE_S, FolderReport, FolderWorker
 from ngram_cache import snapshot
 from ngram_cache.indexing import Indexer
+from ngram_cache.overlays import TokenSource
 from ngram_cache.planning import IndexSummary
 from ngram_cache.repository import Repository, RepositoryOptions
 from ngram_cache.walk import FolderWalk

@@ -8,8 +8,8 @@ import pytest
 
 from lsp_server.workspace import folder_indexes
 from lsp_server.workspace.folder_indexes import MAX_FILES, OtherFiles
-from lsp_server.workspace.index_types import TokenSource
 from ngram_cache import NgramIndex
+from ngram_cache.overlays import TokenSource
 from ngram_cache.repository import DEFAULT_OPTIONS
 
 TEXT = "from net import fetch\n"

@@ -109,7 +109,7 @@ local function add_index(page, stats)
   end
 end
 
---- The model, and why it does not run on a faster rung. With the target `auto` also the reason for it, and
+--- The model, and why it does not run on a faster backend. With the target `auto` also the reason for it, and
 --- the cost of the next larger one.
 ---@param page slipstream.Page
 ---@param stats table
@@ -118,8 +118,8 @@ local function add_target(page, stats)
   if engine.target then
     page:line('  ' .. engine.target)
   end
-  if engine.rung_reason and engine.rung_reason ~= '' then
-    page:line(('  Runs on: %s. %s'):format(engine.rung, engine.rung_reason))
+  if engine.backend_reason and engine.backend_reason ~= '' then
+    page:line(('  Runs on: %s. %s'):format(engine.backend, engine.backend_reason))
   end
   for _, name in ipairs({ 'reason', 'step', 'next' }) do
     local said = (engine.auto or {})[name]

@@ -17,7 +17,7 @@ export function summary(stats: Stats): Node {
     list.append(element("div", {}, element("dt", {}, name), element("dd", {}, figure), element("dd", { class: "quiet" }, note)));
   }
   const target = typeof engine.target === "string" ? [engine.target] : [];
-  const lines = [...target, ...choice(engine), ...rung(engine)];
+  const lines = [...target, ...choice(engine), ...backend(engine)];
   return section("Since the server started", list, ...lines.map((line) => element("p", { class: "quiet" }, line)));
 }
 
@@ -48,8 +48,8 @@ function choice(engine: Stats["engine"]): string[] {
 }
 
 /** The way the model runs, and why it does not run on a faster one. */
-function rung(engine: Stats["engine"]): string[] {
-  const { rung: name, rung_reason: reason } = engine;
+function backend(engine: Stats["engine"]): string[] {
+  const { backend: name, backend_reason: reason } = engine;
   return typeof reason === "string" && reason !== "" ? [`Runs on: ${String(name)}. ${reason}`] : [];
 }
 
