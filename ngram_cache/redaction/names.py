@@ -252,8 +252,8 @@ COMMANDS: tuple[Rule, ...] = (
     *(_rule(scheme, r"[ \t]{0,4}+(?P<bare>[A-Za-z0-9+/=_\-.~]{8,4096}+)", judge=is_credential)
       for scheme in ("bearer ", "basic ", "authorization: token ", "'token ", "\"token ")),
     *(_rule(scheme, r"(?P<bare>[A-Za-z0-9./$=,+\-]{16,400}+)", judge=always)
-      for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$8$", "$9$", "$y$", "$argon2", "{sha}",
-                     "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
+      for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$8$", "$9$", "$y$",
+                     "$argon2", "{sha}", "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
     # The text after the head of a private key, up to its end.
     _rule("private key", r"(?: BLOCK)?-----(?P<bare>[^\-]{1,65536}+)", judge=always),
     _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),

@@ -2,9 +2,9 @@
 
     python -m tests.quality.outside_recall FOLDER
 
-FOLDER is a checkout of gitleaks or of kingfisher. Their rules have examples, in Go and in YAML; the secret of an
-example is what the rule's own pattern finds in it. Examples that this reader cannot evaluate are left out.
-The last line leaves out examples that no service would make: they run through the alphabet or the digits.
+FOLDER is a checkout of gitleaks or of kingfisher. Their rules have examples, in Go and in YAML; the secret
+of an example is what the rule's own pattern finds in it. Examples that this reader cannot evaluate are left
+out. The last line leaves out those that no service makes: they run through the alphabet or the digits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def examples(folder: Path) -> Iterator[Outside]:
 
 
 def _in_yaml(folder: Path) -> Iterator[Outside]:
-    """The examples of kingfisher, without those of rules whose findings it does not show: they are no secrets."""
+    """The examples of kingfisher, without those of rules whose findings it does not show as secrets."""
     for file in sorted(folder.glob("*.yml")):
         for rule in yaml.safe_load(file.read_text("utf-8"))["rules"]:
             for text in rule.get("examples", ()) if rule.get("visible", True) else ():
