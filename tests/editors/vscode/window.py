@@ -197,7 +197,7 @@ class Window:
         self.press("Control+S")
 
         def written() -> str:
-            # While the workbench writes, the tab does not count as changed, and the file is empty for a moment.
+            # While the workbench writes, the file is empty for a moment, and its tab not marked as changed.
             is_changed = "dirty" in str(tab.get_attribute("class"))
             return "" if is_changed or path.stat().st_mtime_ns == before else path.read_text()
 
