@@ -29,7 +29,7 @@ _RANDOM_RUN = re.compile(r"[A-Za-z0-9+/_\-]{20,}+={0,2}+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MIN_LETTERS = 16
 _MIN_BARE_LETTERS = 24  # without a digit
-_MIN_DIGITS = 16  # of a number that is no count
+_MIN_DIGITS = 16  # longer numbers are not counts
 # Most letters per word: mixed, small and capital letters, and mixed ones without a digit.
 _MIXED, _SMALL, _CAPITAL, _NO_DIGIT = 2.9, 4.0, 6.0, 3.3
 _BEHIND_NAME = 4.5  # which tells that a key may follow
