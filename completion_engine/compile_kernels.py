@@ -90,7 +90,7 @@ def compile_all(device: str) -> None:
 def _compile(device: str) -> None:
     kind = plan_here(device, "auto").backends[0].device.type
     if kind == "cpu":
-        folder = KERNEL_FOLDER / "toy"  # what a killed process left there is replaced
+        folder = KERNEL_FOLDER / "toy"  # replaced if a killed process left it
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
