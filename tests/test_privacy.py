@@ -29,7 +29,7 @@ EXPLANATIONS = (
     "Completions from servers", "Their bits may differ", "The status shows", "[fleet/]",
     "Rules are ignore files", "Packages:",
     "In the examples of", "Before these examples", "This finds most secrets",
-    "The examples of two other", "In those of", "A third of them", "Without them", "Before the rules got",
+    "The examples of two other", "In those of", "The detectors'", "Without them", "Before the rules got",
     "A `.slipstream.toml`, your", "A `.slipstream.toml` may also", "PyTorch's CPU build",
 )  # fmt: skip
 BEGINNINGS = (*EXPLANATIONS, *(one for tests in PROMISES.values() for some in tests.values() for one in some))
