@@ -7,8 +7,8 @@ the same for models of all sizes.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -90,10 +90,15 @@ def compile_all(device: str) -> None:
 def _compile(device: str) -> None:
     kind = plan_here(device, "auto").backends[0].device.type
     if kind == "cpu":
-        with tempfile.TemporaryDirectory(prefix="slipstream-") as folder:
-            write_toy_model(Path(folder))
-            config = EngineConfig(TARGET, draft_model=str(Path(folder, DRAFTER)), device="cpu")
-            load_engine_from(Path(folder, TARGET), config)
+        folder = KERNEL_FOLDER / "toy"  # replaced if a killed process left it
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            write_toy_model(folder)
+            config = EngineConfig(TARGET, draft_model=str(folder / DRAFTER), device="cpu")
+            load_engine_from(folder / TARGET, config)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     if are_all_stored():
         mark_compiled(kind)
 

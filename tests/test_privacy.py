@@ -11,18 +11,37 @@ from pathlib import Path
 
 import pytest
 
+from completion_engine.prompting.prompt import GROWTH
+from completion_engine.text_window import TextWindow
+from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS
+from lsp_server.workspace.lines import MAX_LINE_CHARS
+from lsp_server.workspace.settings_reading import MAX_FILE_BYTES
+from lsp_server.workspace.usage_by_day import NUM_DAYS
+from ngram_cache.ignore import MAX_RULE_BYTES
+from ngram_cache.walk import WalkLimits
+
 TESTS = Path(__file__).parent
 PROMISES: dict[str, dict[str, list[str]]] = tomllib.loads((TESTS / "privacy.toml").read_text("utf-8"))
 
 # Sentences that explain, or that lead to another page.
 EXPLANATIONS = (
-    "The setting `context` turns", "The statistics page shows", "The model then runs",
+    "The statistics page shows", "The model then runs",
     "Completions from servers", "Their bits may differ", "The status shows", "[fleet/]",
     "Rules are ignore files", "Packages:",
-    "In the examples of [gitleaks]", "Before these examples", "This finds most secrets",
+    "In the examples of", "Before these examples", "This finds most secrets",
+    "The examples of two other", "In those of", "The detectors'", "Without them", "Before the rules got",
     "A `.slipstream.toml`, your", "A `.slipstream.toml` may also", "PyTorch's CPU build",
 )  # fmt: skip
 BEGINNINGS = (*EXPLANATIONS, *(one for tests in PROMISES.values() for some in tests.values() for one in some))
+
+SEEN = TextWindow.for_device("remote")
+FIGURES = (
+    f"{SEEN.num_before * GROWTH:,.0f} characters before the cursor and {SEEN.num_after:,} after",
+    f"{MAX_FILE_BYTES >> 10} kB of settings, {MAX_RULE_BYTES >> 10} kB of ignore rules per file",
+    f"newest {WalkLimits().max_text_bytes >> 20} MiB of source",
+    f"{MAX_DOCUMENT_CHARS >> 20} Mi characters, and {MAX_LINE_CHARS >> 10} Ki characters per line",
+    f"for {NUM_DAYS} days",
+)
 
 
 def sentences() -> list[str]:
@@ -42,6 +61,11 @@ def test_a_sentence_has_a_test_or_promises_nothing(sentence: str) -> None:
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_what_is_tested_stands_on_the_page(beginning: str) -> None:
     assert any(sentence.startswith(beginning) for sentence in sentences())
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_figures_are_those_of_the_code(figure: str) -> None:
+    assert any(figure in sentence for sentence in sentences())
 
 
 @pytest.mark.parametrize("file", PROMISES)

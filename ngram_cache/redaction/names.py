@@ -64,10 +64,10 @@ _FOREIGN = (
 _PHRASES = "mnemonic seed_phrase seedphrase recovery_phrase"
 _GIVEN_TO = r"(?:(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\n]){1,200}+)|(?P<bare>[^\s\"'|;<>]{1,200}+))"
 _QUOTED_TO = r"(?P<mark>[\"'])(?P<quoted>(?:(?!(?P=mark))[^\\\n]|\\[^\n]){1,200}+)"
-_ARGUMENTS = r"[^\n|;]{0,200}?"
+_ARGUMENTS = r"(?:[^\n|;\\]|\\[^|;]){0,200}?"  # also on lines that a backslash continues
 _ARGUMENT = r"(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|[\w.$\->]{1,60})"
 _WORD = r"[^\s\"']{1,200}+"
-_USER = r"[\"']?[^\s:\"']{0,60}"
+_USER = r"(?P<user>[\"']?[^\s:\"']{0,60}[\"']?)"
 _ECHOED = (
     r"echo[ \t]++(?:-n[ \t]++)?[\"']?(?:[\w.\-]{1,40}:)?"
     r"(?P<bare>[^\"'|\n]{1,100}?)[\"']?[ \t]*+\|[^|\n]{0,60}"
@@ -215,7 +215,7 @@ def _rule(trigger: str, ahead: str = "", behind: str = "", judge: Judge = is_giv
 
 
 COMMANDS: tuple[Rule, ...] = (
-    _rule("curl ", rf"{_ARGUMENTS}(?<=\s)(?:-u|--user)[ =]{{0,2}}{_USER}:(?P<bare>{_WORD})"),
+    _rule("curl ", rf"{_ARGUMENTS}(?<=\s)(?:-u|--user)[ =]{{0,2}}{_USER}:[\"']?(?P<bare>{_WORD})"),
     _rule("wget ", rf"{_ARGUMENTS}--(?:http-)?password[ =]{_GIVEN_TO}"),
     _rule("mysql", rf"[a-z]{{0,12}}[ \t]{_ARGUMENTS}(?<=\s)-p(?!ort|rotocol){_GIVEN_TO}"),
     _rule("mariadb", rf"[a-z\-]{{0,12}}[ \t]{_ARGUMENTS}(?<=\s)-p(?!ort|rotocol){_GIVEN_TO}"),
@@ -245,15 +245,15 @@ COMMANDS: tuple[Rule, ...] = (
     # ?sv=2022-11-02&sig=abc%3D
     _rule("sig=", r"(?P<bare>[A-Za-z0-9%+/_\-=]{20,400}+)", judge=is_credential),
     # postgres://app:tulip@host: the last @ ends the password
-    _rule("://", r"[^\s:/@\"'<>]{0,80}+:(?P<bare>[^\s\"'<>`]{1,256})@", judge=is_no_port),
+    _rule("://", r"(?P<user>[^\s:/@\"'<>]{0,80}+):(?P<bare>[^\s\"'<>`]{1,256})@", judge=is_no_port),
     _rule("@tcp(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
     _rule("@unix(", behind=r"[\w.\-]{1,60}:(?P<bare>[^\s:\"']{1,80})"),
     _rule("jdbc:oracle:", r"[a-z]{1,8}:[^\s/\"']{1,60}/(?P<bare>[^\s@\"']{1,100}+)@"),
     *(_rule(scheme, r"[ \t]{0,4}+(?P<bare>[A-Za-z0-9+/=_\-.~]{8,4096}+)", judge=is_credential)
       for scheme in ("bearer ", "basic ", "authorization: token ", "'token ", "\"token ")),
     *(_rule(scheme, r"(?P<bare>[A-Za-z0-9./$=,+\-]{16,400}+)", judge=always)
-      for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$argon2", "{sha}",
-                     "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
+      for scheme in ("$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$7$", "$8$", "$9$", "$y$",
+                     "$argon2", "{sha}", "{ssha}", "pbkdf2_sha", "$pbkdf2", "$scrypt")),
     # The text after the head of a private key, up to its end.
     _rule("private key", r"(?: BLOCK)?-----(?P<bare>[^\-]{1,65536}+)", judge=always),
     _rule("putty-user-key-file-", r"(?P<bare>[^\0]{1,65536}+)", judge=always),

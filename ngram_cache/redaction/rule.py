@@ -27,7 +27,8 @@ Span = tuple[int, int]
 class Finding:
     """A value beside a trigger, and whether quotes say where it ends.
 
-    `trigger` and `secret` say where both stand in `text`, `extras` what else of the match has a name.
+    `trigger` and `secret` say where both stand in `text`, `extras` what else of the match has a name. `begin`
+    is where the user stands whose password the secret is: it may be a token, too.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Finding:
     secret: Span
     is_quoted: bool
     extras: dict[str, str]
+    begin: int | None = None
 
     @property
     def value(self) -> str:
@@ -101,7 +103,8 @@ def _value_at(rule: Rule, text: str, trigger: Span) -> Span | None:
             continue
         finding = _finding(text, trigger, ahead) or _finding(text, trigger, behind)
         if finding is not None and rule.judge(finding):
-            return _whole(text, finding.secret)
+            start, end = _whole(text, finding.secret)
+            return start if finding.begin is None else finding.begin, end
     return None
 
 
@@ -110,7 +113,8 @@ def _finding(text: str, trigger: Span, match: re.Match[str] | None) -> Finding |
         return None
     extras = {name: value or "" for name, value in match.groupdict().items()}
     name = next((name for name in ("quoted", "bare") if extras.get(name)), "")
-    return Finding(text, trigger, match.span(name), name == "quoted", extras) if name else None
+    begin = match.start("user") if "user" in extras else None
+    return Finding(text, trigger, match.span(name), name == "quoted", extras, begin) if name else None
 
 
 def _whole(text: str, secret: Span) -> Span:

@@ -29,6 +29,7 @@ _RANDOM_RUN = re.compile(r"[A-Za-z0-9+/_\-]{20,}+={0,2}+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _MIN_LETTERS = 16
 _MIN_BARE_LETTERS = 24  # without a digit
+_MIN_DIGITS = 16  # longer numbers are not counts
 # Most letters per word: mixed, small and capital letters, and mixed ones without a digit.
 _MIXED, _SMALL, _CAPITAL, _NO_DIGIT = 2.9, 4.0, 6.0, 3.3
 _BEHIND_NAME = 4.5  # which tells that a key may follow
@@ -113,6 +114,8 @@ def always(finding: Finding) -> bool:  # noqa: ARG001 - a judge like the others
 
 
 def _looks_like_key(value: str, min_letters: int) -> bool:
+    if value.isdecimal() and len(value) >= _MIN_DIGITS:
+        return True
     if len(value) < min_letters or " " in value.strip() or _NUMBER.fullmatch(value) or _PATH.fullmatch(value):
         return False
     return _REFERENCE.fullmatch(value) is None or falls_apart(value)
@@ -144,12 +147,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _is_called(finding: Finding) -> bool:
-    return not finding.is_quoted and finding.text[finding.secret[1] : finding.secret[1] + 1] in {
-        "(",
-        "[",
-        "{",
-        "<",
-    }
+    return not finding.is_quoted and finding.text.startswith(("(", "[", "{", "<"), finding.secret[1])
 
 
 def _ends_line(finding: Finding) -> bool:

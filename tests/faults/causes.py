@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.compile_kernels import WEIGHTS
+from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.listener import open_listener
 from tests.http_clients import http_process
@@ -147,6 +148,36 @@ async def loses_its_model_while_it_reads(bench: Bench) -> None:
     whole.rename(bench.model)
 
 
+def _zero_the_middle(file: Path) -> None:
+    third = file.stat().st_size // 3
+    with file.open("r+b") as opened:
+        opened.seek(third)
+        opened.write(bytes(third))
+
+
+async def finds_damaged_kernels(bench: Bench) -> None:
+    """The host is killed; the kernels that the next one loads have zeros in their machine code."""
+    cache = bench.root.with_name("cache")
+    copy = shutil.copytree(KERNEL_FOLDER, cache / "slipstream/kernels" / KERNEL_FOLDER.name)
+    for file in sorted(copy.glob("*.nbc"), key=lambda file: file.stat().st_size)[-2:]:
+        _zero_the_middle(file)
+    bench.env["XDG_CACHE_HOME"] = str(cache)
+    os.kill(bench.pid, signal.SIGKILL)
+
+
+def _files_in(folder: str) -> list[Path]:
+    return [file for file in Path(folder).rglob("*") if file.is_file()]
+
+
+async def finds_a_damaged_index(bench: Bench) -> None:
+    """The host is killed once its index is saved; the next one reads zeros in its middle."""
+    while not (saved := _files_in(bench.env["SLIPSTREAM_INDEX_DIR"])):  # noqa: ASYNC110 - the host saves
+        await asyncio.sleep(0.05)
+    for file in saved:
+        _zero_the_middle(file)
+    os.kill(bench.pid, signal.SIGKILL)
+
+
 def sends(*data: bytes, reads: bool = True, pause_s: float = 0.5) -> Cause:
     """Another window sends these bytes, then vanishes in the middle of whatever it is in."""
 
@@ -200,6 +231,11 @@ async def many_at_once(bench: Bench) -> None:
     windows = await asyncio.gather(*(window_at_host(bench.env) for _ in range(80)))
     for window in windows:
         window.vanish()
+
+
+async def many_without_a_host(bench: Bench) -> None:
+    os.kill(bench.pid, signal.SIGKILL)
+    await many_at_once(bench)
 
 
 async def reads_nothing(bench: Bench) -> None:

@@ -147,6 +147,7 @@ FAULTS = (
     Fault("a window reads nothing", causes.reads_nothing),
     Fault("windows go at each step of the handshake", causes.handshakes_that_end),
     Fault("80 windows come at once", causes.many_at_once),
+    Fault("80 windows come at once to no host", causes.many_without_a_host, may_lose_host=True),
     Fault("an HTTP client sends no HTTP", over_http(b"\x16\x03\x01" * 99 + b"\r\n\r\n")),
     Fault("an HTTP client sends headers without an end", over_http(*[b"A: b\r\n" * 1000] * 99)),
     Fault(
@@ -172,10 +173,9 @@ FAULTS = (
     *_calls("fsync"),
     *_calls("rename"),
     Fault("the index folder cannot be written", spoils(_no_folder_for_the_index)),
-    Fault(
-        "the log's folder is gone",
-        spoils(lambda b: shutil.rmtree(b.env["XDG_STATE_HOME"], ignore_errors=True)),
-    ),
+    Fault("the saved index has zeros", causes.finds_a_damaged_index, may_lose_host=True),
+    Fault("compiled kernels have zeros", causes.finds_damaged_kernels, "engine", may_lose_host=True),
+    Fault("the log's folder is gone", spoils(_no_log)),
     Fault("the repository is gone", spoils(lambda b: shutil.rmtree(b.root))),
     Fault("the settings file is a pipe", spoils(lambda b: os.mkfifo(b.root / SETTINGS))),
     Fault("the settings file is a folder", spoils(lambda b: (b.root / SETTINGS).mkdir())),

@@ -15,8 +15,10 @@ import pytest
 
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS
 from lsp_server.workspace.lines import MAX_LINE_CHARS, split_lines
+from tests.faults import fairness
 from tests.faults.table import FAULTS, check, framed, is_good
 from tests.growth import NUM_ROUNDS, cpu_s
+from tests.hosts import own_hosts
 from tests.windows import insertion, windows_on
 
 # The others take longer; `python -m tests.faults table` has all.
@@ -85,6 +87,15 @@ async def test_a_fault_costs_a_typing_window_no_more_than_the_table_allows(name:
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     outcome = await check(fault)
     assert is_good(fault, outcome), outcome
+
+
+async def test_each_key_of_the_measure_of_fairness_gets_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "KEYS_OF_ROUND", 12)
+    delays = fairness.Delays()
+    with own_hosts() as hosts:
+        async with fairness.a_window(fairness.environment(hosts)) as window:
+            await fairness.type_and_wait(window, hosts.only()["pid"], delays)
+    assert len(delays.ms) == 12
 
 
 def test_every_fault_has_a_name_of_its_own() -> None:

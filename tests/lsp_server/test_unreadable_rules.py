@@ -160,6 +160,12 @@ async def test_the_last_rules_that_could_be_read_stay_in_force(
     assert await bench.indexed() == 2
 
 
+async def test_a_mark_of_the_byte_order_is_no_error(bench: Bench, root: Path) -> None:
+    (root / REPOSITORY_FILE).write_text(GOOD, encoding="utf-8-sig")
+    await bench.begin()
+    assert await bench.keeps_private_alone()
+
+
 async def test_a_file_above_the_folder_closes_it_too(bench: Bench, root: Path) -> None:
     (root.parent / ".git").mkdir()
     (root.parent / REPOSITORY_FILE).write_text("index = ")

@@ -229,6 +229,8 @@ def test_kernels_count_as_compiled_where_all_were_stored(
 
 
 def test_one_of_several_first_starts_compiles(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one folder, so that the files of a killed process do not stay."""
+    (kernel_folder / "toy" / "target").mkdir(parents=True)
     starts: list[Path] = []
     monkeypatch.setattr(compile_kernels, "load_engine_from", lambda at, _: starts.append(at))
     threads = [Thread(target=compile_kernels.compile_all, args=("cpu",)) for _ in range(4)]
@@ -236,7 +238,8 @@ def test_one_of_several_first_starts_compiles(kernel_folder: Path, monkeypatch: 
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(starts) == 1
+    assert starts == [kernel_folder / "toy" / "target"]
+    assert not (kernel_folder / "toy").exists()
 
 
 def test_where_there_was_a_gpu_nothing_is_compiled_for_the_cpu(
