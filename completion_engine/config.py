@@ -20,9 +20,8 @@ class EngineConfig:
 
     `draft_model` drafts in place of the target's own trained drafter: a smaller model of the target's
     family, or a folder that `slipstream distill` wrote. `drafts_trees` verifies guesses of all sources
-    in one tree where the machine can do that exactly, else their likeliest chain. `plans_on_host` keeps
-    the choice of drafts on the host where a GPU could take whole steps by itself. `prefix_chars` and
-    `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
+    in one tree where the machine can do that exactly, else their likeliest chain. `prefix_chars`
+    and `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
     `context_tokens` bounds the repository context in front of it; below 0 it follows from what a token costs.
     `num_slots` places keep their KV cache at the same time.
     """
@@ -31,7 +30,6 @@ class EngineConfig:
     drafters: tuple[str, ...] = DEFAULT_DRAFTERS
     draft_model: str = ""
     drafts_trees: bool = True
-    plans_on_host: bool = False
     device: str = "auto"
     dtype: str = "auto"
     prefix_chars: int = 0

@@ -24,7 +24,7 @@ from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import SlipstreamError
 from completion_engine.loading.backends import BackendChain, forget_frames
-from completion_engine.loading.drafters import build_drafters, device_decoder_of
+from completion_engine.loading.drafters import build_drafters
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.next_edit.proposer import EditProposer
 from completion_engine.prompting.prompt import Prompt
@@ -77,16 +77,9 @@ class CompletionEngine:
 
         If the backend of `chain` fails later, the engine goes on with the target on the next one.
         """
-        note = chain.note if chain is not None else lambda _: None
         self.config, self.target, self.tokenizer, self.chain = config, target, tokenizer, chain
         self.drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
-        may_step_on_device = config.drafts_trees and not config.plans_on_host
-        self._device_decoder = (
-            device_decoder_of(self.drafters, target, tokenizer.num_tokens, note)
-            if may_step_on_device
-            else None
-        )
-        self.preparation = RequestPreparation(config, target, tokenizer, self.drafters, self._device_decoder)
+        self.preparation = RequestPreparation(config, target, tokenizer, self.drafters)
         self.background = BackgroundWork(self.preparation)
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
@@ -243,7 +236,6 @@ class CompletionEngine:
             "dtype": target.precision.name,
             "drafters": list(self.drafters),
             "exactness": target.exactness,
-            "plans": "on the device" if self._device_decoder else "on the host",
             "pass_ms": {str(width): round(cost, 2) for width, cost in target.pass_ms.items()},
             "capacity": target.capacity,
             "num_context_tokens": self.preparation.max_context_tokens,

@@ -13,7 +13,6 @@ from completion_engine.decoding.completion import Writing
 from completion_engine.decoding.planner import DraftPlanner, PassRows
 from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
 from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
-from completion_engine.drafting.device_steps import DeviceDecoder, DeviceSteps
 from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
@@ -27,9 +26,8 @@ from completion_engine.target_model.language_model import LanguageModel
 class DecodingSetup:
     """The parts that write a completion: the target, how tokens are picked, and the drafters.
 
-    Without `drafts_trees` drafts are chains. `device_decoder` runs steps wholly on the device where decoding
-    is greedy. `bias` is mixed into the target's distribution. With `scores` each written token gets its
-    probability. The drafters draft from `scope`.
+    Without `drafts_trees` drafts are chains. `bias` is mixed into the target's distribution. With `scores`
+    each written token gets its probability. The drafters draft from `scope`.
     """
 
     target: LanguageModel
@@ -37,7 +35,6 @@ class DecodingSetup:
     drafters: Sequence[Drafter]
     table: AcceptanceTable
     drafts_trees: bool = True
-    device_decoder: DeviceDecoder | None = None
     bias: RepositoryBias | None = None
     scores: bool = True
     scope: DraftScope | None = None
@@ -77,7 +74,6 @@ class Decoding(Writing):
         self.bias = slot.past.bias if reused.tokens else setup.bias
         self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
         self._reuse([*self.path, *reused.tokens])
-        self._device = DeviceSteps(setup.device_decoder, self._cache) if setup.device_decoder else None
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         # The lists are shared: the past completion grows with this one.
@@ -119,17 +115,8 @@ class Decoding(Writing):
         if num_rows := self._num_prefilled(within_ms):
             self._prefill(uncached[:num_rows])
             return
-        # Each pick is the argmax of the logits: greedy, without healing and bias.
-        picks_argmax = not (self._sampler.temperature or self.written.healing().bytes or self.bias)
-        if self._device and picks_argmax and self._device.can_step(len(uncached)):
-            planner, allowed = self._drafting(), self.written.allows
-            done = self._device.step(
-                self.path, lambda depth: planner.cheap_drafts(depth, allowed), self.stats
-            )
-            self._append(done.written, done.accepted, done.probabilities)
-        else:
-            rows = self._draft(uncached, within_ms)
-            self._accept(rows, *self._verify(rows))
+        rows = self._draft(uncached, within_ms)
+        self._accept(rows, *self._verify(rows))
         self._rewind()
 
     def end(self) -> None:
@@ -218,32 +205,22 @@ class Decoding(Writing):
         return Pass(tokens, parents, logits, picks.tokens, (0, *accepted)), picks.probabilities
 
     def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
-        """Cache and append the accepted tokens and the target's own, and let the drafters learn from the
-        pass.
-        """
+        """Cache and append the accepted tokens and the target's own; the drafters learn from the pass."""
         begin = time.perf_counter()
         path = [*range(rows.num_before), *(rows.num_before + row for row in done.accepted_rows)]
         written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
         self._target.keep(self._cache, rows.parents, path, [*rows.uncached, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
-        self._append(written, self._drafting().learn(rows, done), probabilities)
+        guesses = self._drafting().learn(rows, done)
+        for guess in guesses:
+            self.stats.accept(guess.source)
+        num_before = len(self.path)
+        self._extend(written, [*guesses, None], [*probabilities, *(NOT_SCORED for _ in written)])
+        self.stats.num_written += len(self.path) - num_before
 
     def _rewind(self) -> None:
         """Drop the last token from the cache, and accepted tokens after an end token, which left the path."""
         self._cache.rewind(min(self._cache.num_cached, len(self.path) - 1))
-
-    def _append(
-        self,
-        written: Sequence[int],
-        accepted: Sequence[DraftToken],
-        probabilities: Sequence[TokenProbability],
-    ) -> None:
-        """Append what a pass wrote: the tokens of `accepted` and the target's own token after them."""
-        for guess in accepted:
-            self.stats.accept(guess.source)
-        num_before = len(self.path)
-        self._extend(written, [*accepted, None], [*probabilities, *(NOT_SCORED for _ in written)])
-        self.stats.num_written += len(self.path) - num_before
 
     def _extend(
         self,

@@ -104,7 +104,9 @@ class DraftPlanner:
 
     def plan(self, uncached: Sequence[int], costs: Costs, max_rows: int, allowed: Allowed) -> PassRows:
         """Return the rows of the next pass: at most `max_rows` are drafted, with `allowed` first tokens."""
-        drafts = self.cheap_drafts(max_rows, allowed)
+        self._extend_drafters()
+        cheap = [drafter for drafter in self._drafters if not drafter.step_ms]
+        drafts = [draft for drafter in cheap for draft in self._ask(drafter, max_rows, allowed, 0.0)]
         plan = choose(drafts, self._table, len(uncached), costs)
         for drafter in self._drafters:
             if not drafter.step_ms:
@@ -116,12 +118,6 @@ class DraftPlanner:
                 asked = CostlyDraftRecord(plan, (time.perf_counter() - asked_at) * 1e3)
                 plan = choose(drafts, self._table, len(uncached), costs, asked)
         return PassRows(uncached, plan)
-
-    def cheap_drafts(self, max_tokens: int, allowed: Allowed) -> list[Draft]:
-        """Return the drafts of all drafters without `step_ms`."""
-        self._extend_drafters()
-        cheap = (drafter for drafter in self._drafters if not drafter.step_ms)
-        return [draft for drafter in cheap for draft in self._ask(drafter, max_tokens, allowed, 0.0)]
 
     def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
         """Learn from a pass; return the guess to credit for each accepted draft row, in order."""

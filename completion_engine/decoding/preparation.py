@@ -13,7 +13,6 @@ from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.reuse import Slot, SlotPool
 from completion_engine.decoding.sampling import RepositoryBias, Sampler
-from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
@@ -65,15 +64,13 @@ class RequestPreparation:
         target: LanguageModel,
         tokenizer: Tokenizer,
         drafters: Mapping[str, Drafter],
-        device_decoder: DeviceDecoder | None,
     ) -> None:
-        """Take loaded parts; `device_decoder` is as in `DecodingSetup`."""
         kind = target.device.type
         self._target, self._tokenizer = target, tokenizer
-        self._drafters, self._device_decoder = tuple(drafters.values()), device_decoder
-        self._drafts_trees, self._has_fixed_context = config.drafts_trees, config.context_tokens >= 0
+        self._drafters, self._drafts_trees = tuple(drafters.values()), config.drafts_trees
+        self._has_fixed_context = config.context_tokens >= 0
         self._table = AcceptanceTable()
-        # On a GPU the bias is off by default: `DeviceDecoder` steps need picks without a bias.
+        # On a GPU the bias is off by default: it needs the logits of all tokens on the host.
         self._is_bias_usual = kind == "cpu" and remembers_repository(config.target)
         self.max_new_tokens = min(MAX_NEW_TOKENS, target.capacity // 4)
         self.text_window = TextWindow.for_device(kind, config.prefix_chars, config.suffix_chars)
@@ -160,7 +157,6 @@ class RequestPreparation:
             self._drafters,
             self._table,
             self._drafts_trees,
-            self._device_decoder,
             bias_for(request, num_tokens, is_usual=self._is_bias_usual),
             scores=request.filters_by_confidence,
             scope=DraftScope(

@@ -24,11 +24,10 @@ from completion_engine.drafting.distilled import (
 )
 from completion_engine.drafting.drafter_network import EPS
 from completion_engine.drafting.drafts import Allowed, Draft, DraftToken
-from completion_engine.gpu import launch, launch_step
+from completion_engine.gpu import launch, launch_draft
 from completion_engine.gpu.decoder import GraphedDecoder
-from completion_engine.gpu.launch_step import Found, run_choose_beams, run_find_best
+from completion_engine.gpu.launch_draft import Found, run_choose_beams, run_find_best
 from completion_engine.gpu.passes import (
-    HEADER,
     ROW_BLOCK,
     PassInputs,
     PassShape,
@@ -215,12 +214,6 @@ class DeviceNetwork:
         """What the first step starts from: a token `num_ahead` positions after the cached ones."""
         self._send(header_of(cache, cache.num_cached, self.num_beams, num_ahead), token)
 
-    def follow(self, inputs: PassInputs) -> None:
-        """The same on the device: the first step starts from the first row of a pass; to be captured."""
-        self.inputs.numbers[:4] = inputs.numbers[:4]
-        self.inputs.numbers[5:HEADER] = inputs.numbers[5:HEADER]
-        self.inputs.tokens[:] = inputs.tokens[:1]
-
     def _send(self, header: list[int], token: int) -> None:
         self.inputs.send([*header, *[token] * self.num_beams, *[_SEES_CACHED] * self.num_beams])
 
@@ -231,7 +224,7 @@ class DeviceNetwork:
         logits are in `states` and `logits`. The same work every time, to be captured.
         """
         w, decoder = self._vectors, self._decoder
-        launch_step.run_join_inputs(
+        launch_draft.run_join_inputs(
             self.inputs,
             self.beams,
             (decoder.embedding, w["embedding_norm"]),
@@ -256,7 +249,7 @@ class DeviceNetwork:
     def _attend(self, queries: Tensor, depth: int) -> None:
         cos, sin = self._decoder.rotary
         bias, heads = self._vectors["query_bias"], self._heads
-        launch_step.run_turn_queries(self.inputs, queries, bias, cos, sin, self._queries, depth)
+        launch_draft.run_turn_queries(self.inputs, queries, bias, cos, sin, self._queries, depth)
         layer, scale = self.shape.memory_layer, heads.head_size**-0.5
         launch.run_attention(self.inputs, self._queries, heads, layer, scale, self._partial, self._result)
 
@@ -284,7 +277,7 @@ class DeviceNetwork:
         )
         self.inputs = PassInputs.empty(PassShape(num_beams, is_tree=False, wants_logits=False), self.device)
         self._send([0, 0, 0, 0, num_beams, 0, 0, 0], 0)
-        self.beams = launch_step.Beams.empty(num_beams, self.device)
+        self.beams = launch_draft.Beams.empty(num_beams, self.device)
         self._inputs, self._gated = rows(2 * shape.hidden_size), rows(shape.mlp_size)
         self._x, self._normed, self.states = (rows(shape.hidden_size) for _ in range(3))
         self.first = torch.zeros(1, shape.hidden_size, dtype=dtype, device=self.device)

@@ -136,7 +136,7 @@ class GraphedDecoder(FamilyDecoder):
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
 
     def rank(self, logits: Tensor, num_tokens: int) -> list[RankedRow]:
-        """Rank rows of logits, by the kernels that rank those of device steps; see `exactness`."""
+        """Rank rows of logits, on the device, so that few numbers are copied; see `exactness`."""
         at = launch.Ranking.empty(logits, num_tokens)
         launch.run_rank(logits, at)
         return at.rows_of(at.record.tolist())

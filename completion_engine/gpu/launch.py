@@ -1,6 +1,6 @@
 """Launching the kernels: grids, block sizes and buffers.
 
-Nothing else uses `kernels`, but `launch_step` for those of a drafter and of whole steps.
+Nothing else uses `kernels`, but `launch_draft` for those of a drafter.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.device_steps import DeviceDecoder, steps_agree
 from completion_engine.drafting.distilled import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
@@ -27,7 +26,6 @@ from completion_engine.target_model.language_model import LanguageModel
 logger = logging.getLogger(__name__)
 
 _TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come with the package, by target
-_CHECKED_TOKENS = 24  # written by steps on a GPU and compared, before such steps are used
 Note = Callable[[str], None]
 
 
@@ -121,42 +119,6 @@ def _on_device(folder: Path, target: LanguageModel) -> Drafter:
     files = DrafterFiles.read(folder)
     network = DeviceNetwork(files, target, decoder, NUM_BEAMS)
     return DeviceDrafter(BeamSearch(network, files.temperatures), KVCache(target.cache_shape))
-
-
-def device_decoder_of(
-    drafters: Mapping[str, Drafter], target: LanguageModel, num_tokens: int, note: Note = logger.warning
-) -> DeviceDecoder | None:
-    """Return the decoder of whole steps on the device, which replaces `drafters`; None if that is impossible.
-
-    If it fails, `note` gets the reason, and the host drafts.
-    """
-    try:
-        return _device_loop(drafters, target, num_tokens, note)
-    except Exception as error:  # as above
-        logger.warning("Steps on the GPU fail", exc_info=True)
-        note(f"The host plans the drafts: {_reason(error)}.")
-        return None
-
-
-def _device_loop(
-    drafters: Mapping[str, Drafter], target: LanguageModel, num_tokens: int, note: Note
-) -> DeviceDecoder | None:
-    decoder, neural = as_graphed(target.decoder), drafters.get("neural")
-    if decoder is None or not target.verifies_trees:
-        return None
-    from completion_engine.gpu.beam_search import DeviceDrafter  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.device_loop import DeviceLoop  # noqa: PLC0415 - as above
-
-    looks_up, search = "ngram" in drafters, neural.search if isinstance(neural, DeviceDrafter) else None
-    if search is None and (neural is not None or not looks_up):
-        return None
-    loop = DeviceLoop(decoder, search, num_tokens, looks_up=looks_up)
-    # Interpreted kernels take minutes for more than one token.
-    num_written = _CHECKED_TOKENS if target.device.type == "cuda" else 1
-    if not steps_agree(loop, target, num_tokens, num_written):
-        note("The host plans the drafts: steps on the GPU do not write what it writes token by token.")
-        return None
-    return loop
 
 
 def _reason(error: Exception) -> str:

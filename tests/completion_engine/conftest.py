@@ -16,7 +16,6 @@ from completion_engine.decoding.ending import Finish, Limits, NoRules
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import RepositoryBias, Sampler
-from completion_engine.drafting.device_steps import DeviceDecoder
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
@@ -107,14 +106,13 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             sampler: Sampler | None = None,
             by: LanguageModel = target,
             bias: RepositoryBias | None = None,
-            device_decoder: DeviceDecoder | None = None,
         ) -> tuple[Decoding, Finish]:
             slot = slot or Slot(KVCache(by.cache_shape))
             picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
             parts = by, picker, drafters, AcceptanceTable()
-            setup = DecodingSetup(*parts, bias=bias, device_decoder=device_decoder)
+            setup = DecodingSetup(*parts, bias=bias)
             decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.gpu import beam_search, device_loop, launch, launch_step, machine
+from completion_engine.gpu import beam_search, launch, launch_draft, machine
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.machine import Flaw, Gpu
 from completion_engine.loading import gpu_target, model
@@ -285,16 +285,9 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "drafter's join raises",
-        fails(launch_step, "run_join_inputs", LIBCUDA),
+        fails(launch_draft, "run_join_inputs", LIBCUDA),
         "GPU kernels",
         "trained drafter is not used",
-        drafts=True,
-    ),
-    Fault(
-        "steps need too much",
-        fails(device_loop, "DeviceLoop", RESOURCES),
-        "GPU kernels",
-        "host plans",
         drafts=True,
     ),
     Fault(

@@ -14,7 +14,7 @@ import torch
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
-from completion_engine.gpu.memory import BITS, Geometry, as_graphed, plan_memory, why_not_model
+from completion_engine.gpu.memory import BITS, Geometry, plan_memory, why_not_model
 from completion_engine.loading.backends import choose_precision
 from completion_engine.target_model.decoder import BranchStorage, Decoder, InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
@@ -24,7 +24,6 @@ from completion_engine.target_model.weights import WeightKind
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms, wait
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
-from tests.benchmarks.gpu.steps import measure_steps
 from tests.benchmarks.peers.reference import COMPILED, GREEDY, TransformersPeer
 from tests.benchmarks.peers.runs import PeerTask
 
@@ -90,9 +89,6 @@ def describe(target: LanguageModel, num_pass_bytes: int, ceilings: Ceilings, tri
     floor_ms = ceilings.floor_ms(num_pass_bytes)
     plain_ms = _plain_ms(target, trial)
     stages = {name: time_ms(work, target.device) for name, work in _stages(target, trial).items()}
-    decoder = as_graphed(target.decoder)
-    if decoder is not None and target.verifies_trees:
-        stages |= measure_steps(target, decoder, _primed(target, trial))
     return {
         "exactness": target.exactness,
         "verifies_trees": target.verifies_trees,

@@ -68,8 +68,8 @@ def our_peers(
     """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
 
     `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
-    neural drafter's place where the target has no trained one. One more peer drafts from `index` too, and
-    one plans on the host what the default leaves to a GPU. `few` are plain and default alone.
+    neural drafter's place where the target has no trained one. One more peer drafts from `index` too. `few`
+    are plain and default alone.
     """
     alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
     if draft_model:
@@ -85,8 +85,6 @@ def our_peers(
     found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
     if len(default) > 1:
         found.append(_drafted(plain, "default", default, stand_in))
-        if isinstance(found[-1], OurPeer) and found[-1].engine.describe()["plans"] == "on the device":
-            found.append(_drafted(plain, "planned on the host", default, stand_in, plans_on_host=True))
     if len(everything) > len(default):
         found.append(_drafted(plain, "all", everything, stand_in))
     if index is not None:

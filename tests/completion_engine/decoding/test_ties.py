@@ -87,13 +87,12 @@ def test_a_pick_is_the_pick_of_every_narrower_choice_that_holds_it(row: Tensor, 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="interpreted: see tests/completion_engine/gpu")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_on_the_device_keeps_the_order(seed: int) -> None:
-    from completion_engine.gpu.launch_step import Found, run_find_best
+    from completion_engine.gpu.launch_draft import Found, run_find_best
 
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randint(0, 3, (2, 90), generator=generator).float()
-    found = Found.nothing(torch.device("cpu"))
     tokens, shares = torch.zeros(2, NUM_BEST, dtype=torch.int64), torch.zeros(2, NUM_BEST)
-    found = Found(tokens, shares, found.chosen)
+    found = Found(tokens, shares, torch.zeros(0, 1, dtype=torch.int64))
     run_find_best(logits, torch.arange(90), 1.0, found)
     assert found.tokens.tolist() == [in_order(row)[:NUM_BEST] for row in logits]
 

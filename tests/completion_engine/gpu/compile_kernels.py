@@ -22,7 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from completion_engine.gpu.blocks import form_of_kind
-from completion_engine.gpu.kernels import attention, draft, product, rows, step
+from completion_engine.gpu.kernels import attention, draft, product, rows
 from completion_engine.gpu.launch import (
     ATTEND_OPTIONS,
     BEST_BLOCK,
@@ -31,7 +31,7 @@ from completion_engine.gpu.launch import (
     HEAD_OPTIONS,
     ProductCut,
 )
-from completion_engine.gpu.launch_step import BUILD_OPTIONS, FIND_OPTIONS, LOOK_BLOCK
+from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.weights import BYTES, PLAIN, Tiles
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
@@ -90,20 +90,10 @@ def jobs(turn: int | None = None) -> list[Job]:
     placed = QUERY_HEADS | {"num_parts": 4, "has_bias": True}
     turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
     chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
-    text = {"num_span_tokens": 1024, "size": 9216, "most": 32}
-    looked_up = text | {"most_block": 32, "block": LOOK_BLOCK}
-    tree = {"num_depths": 6, "num_beams": 3, "beam_block": 4, "breadth": 4, "block": 16}
-    scored = text | tree | {"num_best": 72, "best_block": 128, "length": 15, "length_block": 16}
-    built = {"num_candidates": 111, "candidate_block": 128, "num_depths": 6, "block": 16, "num_rows": 16}
-    accepted = {"num_span_tokens": 1024, "num_rows": 16, "hidden_size": 1536, "hidden_block": 2048}
     ranked = {"vocab_size": 151936, "num_best": 8}
     merged = {"num_best": 8, "num_blocks": 75, "block": 128, "candidate_block": 1024}
     return [
         *found,
-        ("step look up", step.look_up, looked_up, EXACT),
-        ("step score", step.score, scored, HEAD_OPTIONS),
-        ("step build tree", step.build_tree, built, BUILD_OPTIONS),
-        ("step accept", step.accept, accepted, HEAD_OPTIONS),
         ("rank blocks", rows.best_of_blocks, ranked | {"block": BEST_BLOCK}, BEST_OPTIONS),
         ("rank rows", rows.best_of_rows, merged, BEST_OPTIONS),
         ("join", attention.join_chunks, joined, HEAD_OPTIONS),

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.drafting.device_steps import DeviceStep
 from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
-from completion_engine.drafting.drafts import DraftToken
 from completion_engine.gpu.passes import PassShape
 from completion_engine.target_model.decoder import lay_out
 from completion_engine.target_model.kv_cache import KVCache
@@ -31,72 +29,55 @@ TREE = [-1, 0, 0, 2, 2, 4]
 
 
 @pytest.fixture(scope="module")
-def loop(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
-    """Steps on the device that draft from a search and from text."""
+def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
+    """The search of a trained drafter."""
     from completion_engine.gpu.beam_search import BeamSearch, DeviceNetwork
-    from completion_engine.gpu.device_loop import DeviceLoop
 
     network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
-    return DeviceLoop(decoder, BeamSearch(network, random_drafter.temperatures), target.vocab_size)
+    return BeamSearch(network, random_drafter.temperatures)
 
 
 @pytest.fixture
-def primed(target: LanguageModel) -> KVCache:
-    """A cache that holds all of the prompt but its last token."""
+def primed(target: LanguageModel, search: Any) -> KVCache:
+    """A cache that holds all of the prompt but its last token, after which the search will look."""
     cache = KVCache(target.cache_shape)
     target.forward(PROMPT[:-1], cache, 0)
     cache.keep(PROMPT[:-1])
+    search.network.fill(cache, 0, PROMPT[-1])
     return cache
 
 
-def work_space(decoder: Any, loop: Any) -> list[torch.Tensor]:
-    """The buffers that passes and steps write before they read them."""
-    network, candidates, outcome = loop._search.network, loop._candidates, loop._outcome
-    ranking = outcome.ranking
+def work_space(decoder: Any, search: Any) -> list[torch.Tensor]:
+    """The buffers that passes and searches write before they read them."""
+    network = search.network
     return [
-        *decoder._arena._flat.values(),
-        candidates.tokens, candidates.parents, candidates.places, candidates.survivals, candidates.chances,
-        candidates.row_of, candidates.best, outcome.numbers, outcome.sources, outcome.places, outcome.chances,
-        outcome.matched, ranking.tops, ranking.totals, ranking.values, ranking.tokens,
-        loop._search._record.view(torch.int64), loop._after.inputs.numbers, loop._after.state,
+        *decoder._arena._flat.values(), search._record.view(torch.int64),
         network._inputs, network._gated, network._x, network._normed, network.states, network._queries,
         network._result, network._flat, network.logits, *(part for _, part in buffers_of(network._partial)),
     ]  # fmt: skip
 
 
-def steps(loop: Any, cache: KVCache, num_steps: int) -> list[DeviceStep]:
-    """A run of steps after the prompt."""
-    loop.begin(cache, PROMPT)
-    found = [loop.step() for _ in range(num_steps)]
-    loop._read_back.drop()
-    return found
-
-
-def passes_and_steps(target: LanguageModel, loop: Any, primed: KVCache) -> list[torch.Tensor]:
-    """Run a tree, a chain and two steps; return logits, probabilities and the cache."""
+@torch.inference_mode()
+def passes_and_search(target: LanguageModel, search: Any, primed: KVCache) -> list[torch.Tensor]:
+    """Run a tree, a chain, a ranking and a search; return logits, what was found and the cache."""
     found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
     found.append(target.forward(PROMPT * 2, primed, 1).clone())
-    for step in steps(loop, primed, 2):
-        found.append(torch.tensor([step.num_drafted, *step.written]))
-        found.append(torch.tensor([one.value for one in step.probabilities]))
+    found += [torch.tensor([row.token, *row.tokens]) for row in target.rank(found[0])]
+    search.network.first.copy_(primed.hidden[primed.num_cached - 1 : primed.num_cached])
+    search.compute()
+    guesses = search.read()
+    found += [torch.tensor(part) for part in (guesses.tokens, guesses.shares, guesses.chosen)]
     end = primed.num_cached + 3
     return [*found, primed.keys[:, :, :end], primed.values[:, :, :end], primed.hidden[:end]]
 
 
 def test_neither_order_nor_late_stores_nor_old_memory_change_a_bit(
-    decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
+    decoder: Any, target: LanguageModel, search: Any, primed: KVCache
 ) -> None:
-    text = [token for step in steps(loop, primed, 4) for token in step.written]
-    chain = tuple(
-        DraftToken(token, "ngram", "index", 3, 1.0, at - 1, document=7, offset=at)
-        for at, token in enumerate(text)
-    )
-    loop.hint(PROMPT, [chain])  # so that drafts are accepted
-    wanted = [part.clone() for part in passes_and_steps(target, loop, primed)]
-    assert max(map(len, wanted[2:6])) > 3
-    spoil(*work_space(decoder, loop))
+    wanted = [part.clone() for part in passes_and_search(target, search, primed)]
+    spoil(*work_space(decoder, search))
     with programs_shuffled(seed=1) as launched, stores_delayed() as made:
-        found = passes_and_steps(target, loop, primed)
+        found = passes_and_search(target, search, primed)
     assert max(launched) > 16
     assert sum(made) > sum(launched) / 2
     for one, other in zip(found, wanted, strict=True):
@@ -106,24 +87,21 @@ def test_neither_order_nor_late_stores_nor_old_memory_change_a_bit(
 
 @torch.inference_mode()
 def test_captured_work_leaves_the_same_buffers_however_often_it_runs(
-    decoder: Any, target: LanguageModel, loop: Any, primed: KVCache
+    decoder: Any, search: Any, primed: KVCache
 ) -> None:
     """And asks torch for nothing that waits, allocates or copies from the host."""
     buffers = decoder.buffers(PassShape(16, is_tree=True, wants_logits=True))
     buffers.inputs.fill(PROMPT[-1:] * len(TREE), lay_out(TREE), primed)
     works = {
         "a pass": lambda: decoder.compute(buffers, wants_logits=True),
-        "a step": loop._work,
-        "a search": loop._search.compute,
+        "a search": search.compute,
     }
-    loop.begin(primed, PROMPT)
-    loop._read_back.drop()
     for name, work in works.items():
         states = []
         for _ in range(3):
             with captured(), torch.inference_mode():
                 work()
-            states.append(snapshot(decoder, loop, {"keys": primed.keys, "values": primed.values}))
+            states.append(snapshot(decoder, search, {"keys": primed.keys, "values": primed.values}))
         assert states[0].keys() == states[2].keys(), name
         assert not changed(states[0], states[1]), name
         assert not changed(states[1], states[2]), name
