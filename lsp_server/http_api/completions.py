@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.next_edit.edits import common_ends
-from lsp_server.commands.language_client import LanguageClient, ServerGoneError
+from lsp_server.commands.language_client import LanguageClient, PendingRequest, ServerGoneError
 from lsp_server.commands.player import SERVER_COMMAND
 from lsp_server.http_api.documents import HttpDocuments
 from lsp_server.http_api.prompts import CursorText
@@ -26,7 +26,8 @@ class Completions:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders, self._documents = folders, HttpDocuments(folders)
         self._client: LanguageClient | None = None
-        self._turn = asyncio.Lock()
+        self._connecting, self._turn = asyncio.Lock(), asyncio.Lock()
+        self._asked: tuple[str, PendingRequest] | None = None  # the newest request, and its document
 
     async def aclose(self) -> None:
         """End the conversation."""
@@ -35,8 +36,7 @@ class Completions:
 
     async def stats(self) -> Mapping[str, Any]:
         """Return the server's state and counters."""
-        async with self._turn:
-            client = await self._connected()
+        client = await self._connected()
         return dict(await client.request("slipstream/stats", {}))
 
     async def complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
@@ -54,8 +54,12 @@ class Completions:
             document.text = text
             for surplus in self._documents.pop_surplus():
                 client.close(surplus.uri)
-        here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
-        pending = client.send("slipstream/complete", {**here, **limits})
+            # The server answers only its newest request, and one in another document may be another editor's.
+            if self._asked is not None and self._asked[0] != document.uri:
+                await asyncio.wait([self._asked[1].answer])
+            here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
+            pending = client.send("slipstream/complete", {**here, **limits})
+            self._asked = document.uri, pending
         try:
             return dict(await pending)
         except asyncio.CancelledError:
@@ -65,19 +69,24 @@ class Completions:
 
     async def _connected(self) -> LanguageClient:
         """Return the client of a running server. Raises ServerGoneError if none starts."""
-        if self._client is None or self._client.has_ended:
-            await self.aclose()
-            self._client = client = await LanguageClient.start((*SERVER_COMMAND, "--shared"), cwd=Path("/"))
-            await client.initialize(
-                None,
-                position_encoding="utf-32",
-                settings=SETTINGS,
-                capabilities=_CAPABILITIES,
-                name="slipstream-http",
-            )
-            added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
-            client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
-        return self._client
+        async with self._connecting:
+            if self._client is None or self._client.has_ended:
+                await self.aclose()
+                self._client = client = await LanguageClient.start(
+                    (*SERVER_COMMAND, "--shared"), cwd=Path("/")
+                )
+                await client.initialize(
+                    None,
+                    position_encoding="utf-32",
+                    settings=SETTINGS,
+                    capabilities=_CAPABILITIES,
+                    name="slipstream-http",
+                )
+                added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
+                client.notify(
+                    "workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}}
+                )
+            return self._client
 
 
 def _change(old: str, new: str) -> dict[str, Any]:

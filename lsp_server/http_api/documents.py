@@ -94,13 +94,15 @@ class HttpDocuments:
         return document
 
     def _unsaved(self, cursor: CursorText) -> HttpDocument:
-        """Return a document without a file. Short texts share one: their lines change with each key."""
-        for known in () if cursor.name else self._open.values():
-            if known.is_unsaved and len(_lines_of(known.text)) < _MIN_LINES:
+        """Return a document without a file. Short texts of one name share one: keys change their lines."""
+        name = quote(cursor.name)
+        for known in self._open.values():
+            is_short = len(_lines_of(known.text)) < _MIN_LINES
+            if known.is_unsaved and is_short and known.uri.endswith(f"/{name}"):
                 return known
         self._num_unsaved += 1
         language = canonical_language(cursor.language) if cursor.language else language_of_path(cursor.name)
-        return HttpDocument(_UNSAVED.format(self._num_unsaved, quote(cursor.name)), language)
+        return HttpDocument(_UNSAVED.format(self._num_unsaved, name), language)
 
 
 def _lines_of(text: str) -> list[str]:

@@ -62,7 +62,10 @@ def passes_and_search(target: LanguageModel, search: Any, primed: KVCache) -> li
     """Run a tree, a chain, a ranking and a search; return logits, what was found and the cache."""
     found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
     found.append(target.forward(PROMPT * 2, primed, 1).clone())
-    found += [torch.tensor([row.token, *row.tokens]) for row in target.rank(found[0])]
+    found += [
+        torch.tensor([*row.logits, *row.logits.values(), row.log_sum], dtype=torch.float64)
+        for row in target.rank(found[0], target.vocab_size)
+    ]
     search.network.first.copy_(primed.hidden[primed.num_cached - 1 : primed.num_cached])
     search.compute()
     guesses = search.read()

@@ -116,6 +116,26 @@ async def test_a_cancelled_request_is_cancelled_at_the_server(recorded: Recorded
     assert await asyncio.to_thread(first_true, lambda: recorded.params("$/cancelRequest"), 60)
 
 
+async def test_a_request_waits_for_one_in_another_document(recorded: Recorded) -> None:
+    def ask(name: str, **limits: int) -> asyncio.Task[Any]:
+        cursor = CursorText("value = ", "\n", name=name)
+        return asyncio.create_task(recorded.completions.complete(cursor, limits))
+
+    def asked() -> list[str]:
+        return [Path(params["textDocument"]["uri"]).name for params in recorded.params("slipstream/complete")]
+
+    first = ask("one.py", maxTokens=7)
+    await asyncio.to_thread(first_true, asked, 60)
+    newer, other = ask("one.py", maxTokens=7), ask("other.py")
+    await asyncio.to_thread(first_true, lambda: len(asked()) == 2, 60)
+    await recorded.completions.stats()  # what was sent before is heard by then
+    assert asked() == ["one.py", "one.py"]
+    for task in (first, newer):
+        task.cancel()
+    assert (await other)["text"] == "answer"
+    assert asked() == ["one.py", "one.py", "other.py"]
+
+
 async def test_a_server_that_ends_is_started_again_with_the_text(recorded: Recorded) -> None:
     cursor = CursorText("value = ", "\n")
     with pytest.raises(completions.ServerGoneError):
