@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_905, 105),
-    Cap("completion_engine", 31_265, 179),
+    Cap("lsp_server", 16_915, 105),
+    Cap("completion_engine", 30_385, 176),
     Cap("ngram_cache", 4_975, 26),
-    Cap("tests", 57_115, 410, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_870, 124),
-    Cap("scripts", 2_440, 22),
+    Cap("tests", 56_610, 407, but=("benchmarks",)),
+    Cap("tests/benchmarks", 13_780, 123),
+    Cap("scripts", 2_420, 22),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 53_140, 310)
+WHOLE = Cap(" and ".join(SHIPPED), 52_275, 307)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

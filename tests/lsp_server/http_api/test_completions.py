@@ -128,7 +128,7 @@ async def test_a_request_waits_for_one_in_another_document(recorded: Recorded) -
     await asyncio.to_thread(first_true, asked, 60)
     newer, other = ask("one.py", maxTokens=7), ask("other.py")
     await asyncio.to_thread(first_true, lambda: len(asked()) == 2, 60)
-    await recorded.completions.stats()  # what was sent before is heard by then
+    await recorded.completions.stats()  # the server answers it after all earlier messages
     assert asked() == ["one.py", "one.py"]
     for task in (first, newer):
         task.cancel()
