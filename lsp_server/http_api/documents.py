@@ -46,6 +46,13 @@ class HttpDocument:
     language: str
     text: str = ""
     search_s: float = 0.0
+    _stripped: tuple[str, frozenset[str]] = ("", frozenset())
+
+    def stripped(self) -> frozenset[str]:
+        """Return the text's lines without indentation, computed once for each text."""
+        if self._stripped[0] is not self.text:
+            self._stripped = self.text, _stripped(self.text)
+        return self._stripped[1]
 
     @property
     def is_unsaved(self) -> bool:
@@ -67,12 +74,13 @@ class HttpDocuments:
         The document is a new one if the client did not send it before.
         """
         lines = _lines_of(cursor.prefix + cursor.suffix)
-        found = ((known, known.text) for known in reversed(self._open.values()))
+        found = ((known, known.stripped()) for known in reversed(self._open.values()))
         document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         if document is None or (may_be_another and time.monotonic() > document.search_s):
             files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
-            path, _ = await asyncio.to_thread(_best_of, files, lines)
+            stripped = ((path, _stripped(text)) for path, text in files)
+            path, _ = await asyncio.to_thread(_best_of, stripped, lines)
             document = self._of_file(path) if path else document or self._unsaved(cursor)
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
         self._open[document.uri] = document
@@ -107,15 +115,17 @@ class HttpDocuments:
 
 def _lines_of(text: str) -> list[str]:
     """Return the lines by which a text is recognized."""
-    stripped = {line.strip() for line in text.split("\n")}
-    return sorted((line for line in stripped if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
+    return sorted((line for line in _stripped(text) if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
 
 
-def _best_of(texts: Iterable[tuple[_T, str]], lines: Sequence[str]) -> tuple[_T | None, int]:
+def _stripped(text: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in text.split("\n"))
+
+
+def _best_of(texts: Iterable[tuple[_T, frozenset[str]]], lines: Sequence[str]) -> tuple[_T | None, int]:
     """Return the owner of the first text with most of these lines, if it has enough, and their number."""
     best, most, until_s = None, 0, time.monotonic() + _MAX_SEARCH_S
-    for owner, text in texts:
-        stripped = {line.strip() for line in text.split("\n")}
+    for owner, stripped in texts:
         if (num_found := sum(line in stripped for line in lines)) > most:
             best, most = owner, num_found
         if most == len(lines) or time.monotonic() > until_s:
