@@ -18,6 +18,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as FastTokenizer
 from torch import Tensor
 
+from completion_engine.checksum import checksum
 from completion_engine.config import EngineConfig
 from completion_engine.cpu.kernels.kernel_cache import (
     KERNEL_FOLDER,
@@ -120,8 +121,9 @@ def _write_weights(file: Path, target: Path, generator: torch.Generator) -> None
     content = bytearray()
 
     def add(name: str, kind: str, raw: Tensor, *shape: int) -> None:
-        layouts[name] = TensorLayout(kind, shape, len(content))
-        content.extend(raw.contiguous().view(torch.uint8).numpy().tobytes())
+        levels = raw.contiguous().view(torch.uint8).numpy()
+        layouts[name] = TensorLayout(kind, shape, len(content), checksum=checksum(levels))
+        content.extend(levels.tobytes())
 
     add(EMBEDDING, "BF16", _random(generator, _NUM_TOKENS, _HIDDEN).bfloat16(), _NUM_TOKENS, _HIDDEN)
     add("model.norm.weight", "F32", torch.ones(_HIDDEN), _HIDDEN)

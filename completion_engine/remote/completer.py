@@ -129,6 +129,8 @@ class RemoteCompleter:
         with _closed_on_failure(writing), self._queries.others(request, prompt, limits) as others:
             try:
                 finish = run(writing, rules, limits, request.cancellation)
+                if finish.reason == "deadline" and not finish.num_chars:
+                    writing.check_begun()
             finally:
                 past.has_ended = writing.has_ended
                 self._past.commit(request.document, past)

@@ -126,6 +126,11 @@ class RemoteWriting(Writing):
     def end(self) -> None:
         """Do nothing: the servers may go on after a deadline, see `close`."""
 
+    def check_begun(self) -> None:
+        """Raise RemoteError if the servers have sent nothing and patience is over."""
+        if not self._has_begun and time.perf_counter() >= self._limits.patience_at:
+            raise silent(self._authority)
+
     def close(self) -> None:
         """Stop the servers."""
         if self._stream is not None:

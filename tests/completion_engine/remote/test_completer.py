@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.errors import RemoteError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.remote.completer import RemoteCompleter
+from completion_engine.remote.remote_writing import RemoteWriting
 from completion_engine.request import (
     Cancellation,
     CancelledError,
@@ -168,6 +170,22 @@ def test_no_answer_within_patience_is_an_error(
         completer.complete(request_at(deadline_ms=20, patience_ms=60))
     assert (failure.value.kind, failure.value.is_lasting) == ("silent", True)
     assert server.completions[0].was_left.wait(PATIENCE_S)
+
+
+def test_silence_is_an_error_although_the_thread_wakes_after_patience(
+    completer: RemoteCompleter, server: RemoteServer, request_at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = RemoteWriting.step
+
+    def wake_late(writing: RemoteWriting, within_ms: float) -> None:
+        step(writing, within_ms)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(RemoteWriting, "step", wake_late)
+    server.always = Answering.stay_silent
+    with pytest.raises(RemoteError) as failure:
+        completer.complete(request_at(deadline_ms=20, patience_ms=60))
+    assert failure.value.kind == "silent"
 
 
 def test_text_that_does_not_begin_as_typed_is_not_shown(
