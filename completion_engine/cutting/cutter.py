@@ -166,5 +166,5 @@ class Cutter:
         if not has_body_below(around) or is_open or opens_block(code) or goes_on(code):
             return False
         is_closed = any(need.mark == "}" and need.width == around.indent for need in around.needs)
-        has_colons, is_data = ("colons" in around.marks.traits, "data" in around.marks.traits)
+        has_colons, is_data = "colons" in around.marks.traits, "data" in around.marks.traits
         return is_closed or (has_colons and (is_data or may_open_block(around.line_prefix.strip())))

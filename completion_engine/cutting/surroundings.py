@@ -68,10 +68,9 @@ class CursorSurroundings:
         if entry.mark in self.marks.quotes:
             at = text.find(entry.mark)
             line = text[text.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)]
+            following = text[at + len(entry.mark) :][:1]
             if len(entry.mark) > 1 and "\n" in text[: max(at, 0)] and not line.strip():
-                return not text[at + len(entry.mark) :][
-                    :1
-                ].isalnum()  # a text after it is that of another one
+                return not following.isalnum()  # a text after the mark is that of another string
             return self._num_stray(text, [entry]) < self._num_stray(text, [])
         opens, closes = text.find(entry.mark.rstrip("!")), text.find(end_mark(self.language, entry.mark))
         return closes >= 0 and (opens < 0 or closes < opens)

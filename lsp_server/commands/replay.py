@@ -225,7 +225,7 @@ def summary(answers: Sequence[Answer], *, num_chars: int) -> dict[str, Any]:
 
 
 def ratio(part: float, whole: float) -> float:
-    """`part / whole` in four digits; 0 when there is no whole."""
+    """`part / whole` in four digits; 0 for a `whole` of 0."""
     return round(part / whole, 4) if whole else 0.0
 
 

@@ -48,10 +48,10 @@ class HttpDocument:
     search_s: float = 0.0
     _stripped: tuple[str, frozenset[str]] = ("", frozenset())
 
-    def stripped(self) -> frozenset[str]:
+    def stripped_lines(self) -> frozenset[str]:
         """Return the text's lines without indentation, computed once for each text."""
         if self._stripped[0] is not self.text:
-            self._stripped = self.text, _stripped(self.text)
+            self._stripped = self.text, _stripped_lines(self.text)
         return self._stripped[1]
 
     @property
@@ -73,13 +73,13 @@ class HttpDocuments:
 
         The document is a new one if the client did not send it before.
         """
-        lines = _lines_of(cursor.prefix + cursor.suffix)
-        found = ((known, known.stripped()) for known in reversed(self._open.values()))
+        lines = _longest(_stripped_lines(cursor.prefix + cursor.suffix))
+        found = ((known, known.stripped_lines()) for known in reversed(self._open.values()))
         document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         if document is None or (may_be_another and time.monotonic() > document.search_s):
             files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
-            stripped = ((path, _stripped(text)) for path, text in files)
+            stripped = ((path, _stripped_lines(text)) for path, text in files)
             path, _ = await asyncio.to_thread(_best_of, stripped, lines)
             document = self._of_file(path) if path else document or self._unsaved(cursor)
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
@@ -105,7 +105,7 @@ class HttpDocuments:
         """Return a document without a file. Short texts of one name share one: keys change their lines."""
         name = quote(cursor.name)
         for known in self._open.values():
-            is_short = len(_lines_of(known.text)) < _MIN_LINES
+            is_short = len(_longest(known.stripped_lines())) < _MIN_LINES
             if known.is_unsaved and is_short and known.uri.endswith(f"/{name}"):
                 return known
         self._num_unsaved += 1
@@ -113,12 +113,12 @@ class HttpDocuments:
         return HttpDocument(_UNSAVED.format(self._num_unsaved, name), language)
 
 
-def _lines_of(text: str) -> list[str]:
+def _longest(lines: Iterable[str]) -> list[str]:
     """Return the lines by which a text is recognized."""
-    return sorted((line for line in _stripped(text) if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
+    return sorted((line for line in lines if len(line) >= _MIN_LINE_CHARS), key=len)[-_MAX_LINES:]
 
 
-def _stripped(text: str) -> frozenset[str]:
+def _stripped_lines(text: str) -> frozenset[str]:
     return frozenset(line.strip() for line in text.split("\n"))
 
 

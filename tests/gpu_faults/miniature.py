@@ -114,8 +114,8 @@ def outcome_of(fault: Fault, folder: Path) -> Outcome:
             begin = time.perf_counter()
         text = engine.complete(REQUEST).text
         seconds, tokens = time.perf_counter() - begin, written_by(engine)
-        told = engine.describe()
-        return Outcome(told["backend"], told["backend_reason"], seconds, text, tokens, told["dtype"])
+        about = engine.describe()
+        return Outcome(about["backend"], about["backend_reason"], seconds, text, tokens, about["dtype"])
 
 
 def written_by(engine: CompletionEngine) -> tuple[int, ...]:
