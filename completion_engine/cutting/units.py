@@ -18,7 +18,7 @@ UnitKind = Literal["line", "item", "word"]
 
 MIN_CHARS = 3  # characters of the shortest unit, without blanks
 # A unit ends a text if its probability is at least the threshold to this power.
-_STRICTNESS: dict[UnitKind, float] = {"line": 1.3, "item": 1.0, "word": 1.0}
+_STRICTNESS: dict[UnitKind, float] = {"line": 1.2, "item": 1.5, "word": 1.0}
 MOST_LENIENT = max(_STRICTNESS.values())
 # The end of a number, a word, a bracket, a string or a line.
 _NUMBER_END = r"\d[\w.]*(?:(?<=[eE])[+-]\w*)?(?=[^\w.+-]|[+-].)"

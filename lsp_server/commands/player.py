@@ -1,19 +1,16 @@
 """Starts a server, plays a typist's strokes to it, requests a completion after each, and records the answers.
 
-Owns the clock of one replay and its temporary folder. Must not decide what is typed or accepted, nor add
+Owns the clock of one replay. Must not decide what is typed or accepted, nor add
 anything up.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +32,7 @@ from lsp_server.scripted_typing.typist import (
     Typist,
     shown_suggestion,
 )
-from lsp_server.sharing.system import try_lock
+from lsp_server.workspace.growth import GREW
 
 _AUTOMATIC = 2
 _PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace
@@ -43,10 +40,8 @@ _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 # -P keeps the current folder off the module path: it may hold modules of these names.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
 _POLL_S = 0.1
+_KNOWS_GROWTH = {"experimental": {"slipstream": {"suggestionGrew": True}}}
 _LOADING_S = 1800.0
-PREFIX = "slipstream-replay-"
-LOCK = ".lock"
-MIN_AGE_S = 60.0  # a younger folder may be one whose owner has not locked it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +101,8 @@ class Player:
         self._typist.screen.pace_ms = pace_ms or USUAL_PACE_MS
         self._is_first = True
         self._item: dict[str, Any] = {}
+        self._grew = asyncio.Event()
+        client.on_notification(GREW, lambda params: self._grew.set() if self._is_here(params) else None)
         self._cancelled: list[asyncio.Task[Answer]] = []
 
     async def play(self, is_over: Callable[[], bool] = lambda: False) -> list[Answer]:
@@ -136,9 +133,8 @@ class Player:
     async def _ask(self, start: float, pause: float) -> Answer | None:
         """Request a completion at the cursor; None when the next key, after `pause`, comes first."""
         wait_s, pause_ms = self._pace_s * pause or _MAX_WAIT_S, self._typist.screen.pace_ms * pause
-        location = {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
-        params = {**location, "context": {"triggerKind": _AUTOMATIC}}
-        request = self._client.send("textDocument/inlineCompletion", params)
+        self._grew.clear()
+        request = self._send_request()
         is_first, self._is_first = self._is_first, False
         done, _ = await asyncio.wait([request.answer], timeout=wait_s)
         ms = (time.perf_counter() - start) * 1000
@@ -148,14 +144,40 @@ class Player:
             self._typist.see(None, pause_ms)
             return None
         answer = self._read(request, ms)
-        self._typist.see(answer.suggestion, max(0.0, pause_ms - ms))
         if answer.outcome in {"shown", "empty"}:
-            why = await self._client.request("slipstream/why", location)
+            why = await self._client.request("slipstream/why", self._location())
             answer = replace(answer, why=why or {}, is_first=is_first)
         await self._watch(answer, self._typist)
-        if self._pace_s:
-            await asyncio.sleep(max(0.0, start + wait_s - time.perf_counter()))
+        if not self._pace_s:
+            self._typist.see(answer.suggestion, max(0.0, pause_ms - ms))
+            return answer
+        return await self._look(answer, start + ms / 1e3, start + wait_s)
+
+    async def _look(self, answer: Answer, since_s: float, until_s: float) -> Answer:
+        """Look at an answer until the next key; what a suggestion grew to meanwhile takes its place."""
+        while await _is_done_in_time(self._grew.wait(), until_s):
+            self._grew.clear()
+            request = self._send_request()
+            if not await _is_done_in_time(asyncio.wait([request.answer]), until_s):
+                self._client.cancel(request.id)
+                break
+            now_s = time.perf_counter()
+            self._typist.see(answer.suggestion, (now_s - since_s) * 1e3)
+            grown, since_s = self._read(request, answer.ms), now_s
+            answer = replace(answer, outcome=grown.outcome, suggestion=grown.suggestion)
+        self._typist.see(answer.suggestion, max(0.0, (until_s - since_s) * 1e3))
         return answer
+
+    def _send_request(self) -> PendingRequest:
+        params = {**self._location(), "context": {"triggerKind": _AUTOMATIC}}
+        return self._client.send("textDocument/inlineCompletion", params)
+
+    def _location(self) -> dict[str, Any]:
+        return {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
+
+    def _is_here(self, params: Mapping[str, Any]) -> bool:
+        is_own = params["textDocument"]["uri"] == self._uri
+        return is_own and params["position"] == self._typist.buffer.position
 
     @property
     def screen(self) -> ScreenLog:
@@ -186,6 +208,16 @@ class Player:
             self._client.send("workspace/executeCommand", arguments)
 
 
+async def _is_done_in_time(waiting: Awaitable[Any], until_s: float) -> bool:
+    """Return whether `waiting` is done before `until_s`, on the clock `time.perf_counter`."""
+    try:
+        async with asyncio.timeout(max(0.0, until_s - time.perf_counter())):
+            await waiting
+    except TimeoutError:
+        return False
+    return True
+
+
 async def _cancelled_answer(request: PendingRequest) -> Answer:
     start = time.perf_counter()
     await asyncio.wait([request.answer], timeout=_MAX_WAIT_S)
@@ -200,9 +232,14 @@ async def running_server(
     env: Mapping[str, str] | None = None,
     capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[LanguageClient]:
-    """A client of a new server process that works in `root`; the process ends with the block."""
+    """A client of a new server process that works in `root`; the process ends with the block.
+
+    The client knows that suggestions grow, unless its `capabilities` say otherwise.
+    """
     async with await LanguageClient.start(SERVER_COMMAND, cwd=root, env=env) as client:
-        await client.initialize(root, settings=settings, capabilities=capabilities)
+        await client.initialize(
+            root, settings=settings, capabilities={**_KNOWS_GROWTH, **(capabilities or {})}
+        )
         yield client
 
 
@@ -233,38 +270,3 @@ async def wait_until_ready(client: LanguageClient, report: Progress) -> dict[str
             progress = index["progress"]
             report(f"Indexing {Path(index['folder']).name}", progress["done"], progress["total"])
         await asyncio.sleep(_POLL_S)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A new folder that is removed at the end of the block. Folders of killed processes are removed first."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    lock = _locked(folder)
-    for left in folder.parent.glob(f"{PREFIX}*"):
-        _remove_left(left)
-    try:
-        yield folder
-    finally:
-        os.close(lock)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _locked(folder: Path) -> int:
-    """Lock a folder for this process until the result is closed. Raises OSError if another process has it."""
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        try_lock(lock)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
-
-
-def _remove_left(folder: Path) -> None:
-    """Remove a folder that no process uses, if it is this user's."""
-    with suppress(OSError):
-        status = folder.lstat()
-        is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        if is_ours and not folder.is_symlink() and time.time() - status.st_mtime > MIN_AGE_S:
-            os.close(_locked(folder))
-            shutil.rmtree(folder, ignore_errors=True)

@@ -20,10 +20,10 @@ from lsp_server.commands.player import (
     Player,
     Watch,
     running_server,
-    temporary_folder,
     wait_until_ready,
     watch_nothing,
 )
+from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.commands.terminal import show_rows
 from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of

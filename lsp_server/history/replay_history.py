@@ -17,7 +17,7 @@ from completion_engine.errors import DataError, UserError
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import CATALOGUE
 from completion_engine.request import Progress
-from lsp_server.commands.player import temporary_folder
+from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.history.block_typing import TypedBlock
 from lsp_server.history.blocks import blocks_of
 from lsp_server.history.commit_replay import CommitBlocks, CommitReplayer, ReplayedCommit

@@ -15,7 +15,9 @@ READ_MS = 250.0  # a changed text costs this before it can be accepted; docs/typ
 USUAL_PACE_MS = 220.0  # time of a key where a replay waits for each answer
 _STATE = {"is_state": True}  # fields that describe the present moment; `sum_of` leaves them out
 MIN_SIGNIFICANT_CHARS = 3
-_OPENING = tuple("([{")
+_ENDS_OPEN = re.compile(r"[(\[]\Z|(?:\A|[\s([{,])\{\Z(?<![\w)\]>] \{)")  # not the head of a block
+_COMMENTS = ("#", "//", "/*", "*", "--")
+_SENTENCE_ENDS = tuple(".!?")
 _UNFINISHED = tuple(".=+-*/%<>&|^~!@\\")
 _KEYWORD_ALONE = re.compile(
     r"(?:return|let|const|var|if|elif|else if|for|while|def|func|fn|class|import|from|not|await|async|pub|mut"
@@ -135,17 +137,24 @@ def _share(part: float, whole: float) -> float:
 def ends_unit(before: str, text: str, after: str) -> bool:
     """Return whether `text` ends a unit between the line `before` it and what the file has `after` it.
 
-    `after` begins with the next character of the file if the text is right, and is empty otherwise.
+    `after` begins with the next character of the file if the text is right, and is empty otherwise. A right
+    text that ends a line ends a unit. In a comment or in a string that was open before, so does a sentence.
     """
     shown = text.rstrip()
     if sum(not character.isspace() for character in shown) < MIN_SIGNIFICANT_CHARS:
         return False
     if shown[-1:] and after[:1] and shown == text and _is_word(shown[-1]) and _is_word(after[0]):
         return False
-    if shown.endswith((*_OPENING, *_UNFINISHED)) or _KEYWORD_ALONE.fullmatch(shown.strip()):
+    if after.startswith("\n"):
+        return True
+    start = before.rpartition("\n")[2]
+    line = f"{start}{shown}".rpartition("\n")[2]
+    is_prose = _is_in_string(start) or line.lstrip().startswith(_COMMENTS)
+    if is_prose and shown.endswith(_SENTENCE_ENDS):
+        return True
+    if shown.endswith(_UNFINISHED) or _ENDS_OPEN.search(line) or _KEYWORD_ALONE.fullmatch(shown.strip()):
         return False
-    line = f"{before.rpartition(chr(10))[2]}{shown}".rpartition("\n")[2]
-    return not _is_in_string(line)
+    return is_prose or not _is_in_string(line)
 
 
 def num_beyond_word(before: str, text: str) -> int:

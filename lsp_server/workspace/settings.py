@@ -177,11 +177,11 @@ class Settings(BaseModel):
         Field(ge=0, le=1),
         About(
             "How readily to suggest while you type, from 0 to 1. A suggestion ends with the longest line,"
-            " item or word that is right with a probability of at least 1 - eagerness. 1 shows all of it.",
+            " item or word that is right with a probability of about 1 - eagerness. 1 shows all of it.",
             page="Suggestions",
             narrow="lower",
         ),
-    ] = 0.6
+    ] = 0.5
     deadline_ms: Annotated[
         float,
         Field(ge=0, allow_inf_nan=False),

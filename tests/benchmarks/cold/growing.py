@@ -23,7 +23,6 @@ from tests.benchmarks.cold.answers import Progress, until_settled
 
 TIMES_S = (0.1, 0.3, 0.6, 1.2, 2.5)
 _AUTOMATIC, _INVOKED = 2, 1
-_KNOWS = {"experimental": {"slipstream": {"suggestionGrew": True}}}
 _MAX_WAIT_S = 60.0
 
 
@@ -85,7 +84,7 @@ async def _measure(
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     own = {**settings, "index": {"enabled": False}}
-    more = _KNOWS if knows_growth else None
+    more = None if knows_growth else {"experimental": {}}
     async with running_server(root, settings=own, env=dict(os.environ), capabilities=more) as client:
         await wait_until_ready(client, lambda *_: None)
         await until_settled(client)

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.eagerness`: characters spared against characters shown wrong, by eagerness."""
+"""`python -m tests.benchmarks.eagerness`: what two typists save and see wrong, by eagerness."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from lsp_server.commands.local_engine import repository_of
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.workspace.settings import Settings
 from tests.benchmarks.command_line import Json, Target, run
-from tests.benchmarks.eagerness.stretches import EAGERNESSES, curve, drawn_modules, recorded, typings
+from tests.benchmarks.eagerness.stretches import (
+    EAGERNESSES,
+    USUAL_ENDINGS,
+    curve,
+    drawn_modules,
+    recorded,
+    typings,
+)
 from tests.benchmarks.released_sources import released_sources
-from tests.benchmarks.releases import RELEASES
+from tests.benchmarks.releases import ENDINGS, RELEASES
 
 
 def eagerness(
@@ -39,7 +46,8 @@ def eagerness(
     if files:
         chosen = [(repository_of(path), path.resolve()) for path in files]
     else:
-        chosen = drawn_modules(released_sources(language), modules, seed)
+        endings = ENDINGS.get(language, USUAL_ENDINGS)
+        chosen = drawn_modules(released_sources(language), modules, seed, endings)
     if recording is not None:
         recording.mkdir(parents=True, exist_ok=True)
     with progress_bar(quiet=json) as report:
@@ -59,17 +67,18 @@ def eagerness(
 
 def _show(rows: Sequence[Mapping[str, Any]]) -> None:
     default = Settings().eagerness
-    shown = [
-        (
-            f"{row['eagerness']}{' (default)' * (row['eagerness'] == default)}",
-            f"{row['share_not_typed']:.1%}",
-            f"{row['shown_wrong_per_100']:.1f}",
-            str(row["num_shown"]),
-        )
-        for row in rows
-    ]
-    columns = ("eagerness", "not typed", "shown wrong for 100", "shown")
-    show_rows(f"{rows[0]['num_chars']} characters", columns, shown)
+    names = ("seconds_saved", "share_not_typed", "chars_per_accepted", "share_units", "replaced_per_100")
+    names += ("wrong_per_100", "wrong_per_100_by_time")
+    for half, typist in dict.fromkeys((row["half"], row["typist"]) for row in rows):
+        shown = [
+            (
+                f"{row['eagerness']}{' (default)' * (row['eagerness'] == default)}",
+                *(str(row[name]) for name in names),
+            )
+            for row in rows
+            if (row["half"], row["typist"]) == (half, typist)
+        ]
+        show_rows(f"{half}: {typist}", ("eagerness", *names), shown)
 
 
 def _name_of(target: str, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Characters saved and shown wrong, by confidence threshold: walks over forecasts.
+"""What two typists see and save, by confidence threshold: walks over forecasts.
 
 No deadline cuts anything here. Has no access to the source of forecasts.
 """
@@ -6,46 +6,23 @@ No deadline cuts anything here. Has no access to the source of forecasts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.decoding.low_confidence_names import IsKnown, num_confident_chars
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.request import Forecast
 from completion_engine.text_window import CursorContext
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
+from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion
 
 ForecastAt = Callable[[str, str], Forecast]
 KnowsAt = Callable[[str, str], IsKnown | None]
 Show = Callable[[str, str], ShownSuggestion]
-
-
-@dataclass(slots=True)
-class Tally:
-    """One typed stretch, or several: characters in all, not typed, and shown wrong."""
-
-    num_chars: int = 0
-    num_not_typed: int = 0
-    num_wrong: int = 0
-    num_shown: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.num_chars + other.num_chars,
-            self.num_not_typed + other.num_not_typed,
-            self.num_wrong + other.num_wrong,
-            self.num_shown + other.num_shown,
-        )
-
-    def as_dict(self) -> dict[str, float]:
-        """The figures that a curve is made of."""
-        return {
-            "num_chars": self.num_chars,
-            "share_not_typed": round(self.num_not_typed / max(1, self.num_chars), 4),
-            "shown_wrong_per_100": round(100 * self.num_wrong / max(1, self.num_chars), 2),
-            "num_shown": self.num_shown,
-        }
+_ANSWER_MS = 60.0  # from a key to its suggestion
+_PAUSE_AFTER_ACCEPTING = 1.2  # in units of the pace
+_NOTHING = ShownSuggestion("", 0)
 
 
 def shows(
@@ -68,22 +45,27 @@ def shows(
     return show
 
 
-def walk(plan: TypingPlan, show: Show) -> Tally:
-    """Type a plan, with the suggestion after each key."""
-    typist = Typist.at_start(plan, Buffer("", ""))
-    tally = Tally(plan.num_chars)
-    seen = (0, "")
-    while typist.next_stroke is not None:
+def walk(plan: TypingPlan, show: Show, name: TypistName = "eager") -> ScreenLog:
+    """Type a plan, with the suggestion after each key; a text stays while its beginning is typed."""
+    typist = TYPISTS[name].at_start(plan, Buffer("", ""))
+    shown, seen = _NOTHING, typist.buffer.left
+    while (stroke := typist.next_stroke) is not None:
         typist.press()
+        pause = typist.pause_after(stroke)
         while True:
-            shown = show(typist.buffer.left, typist.buffer.right)
-            if not shown.text:
-                break
-            tally.num_shown += 1
-            seen, before = typist.wrong_part(shown), seen
-            tally.num_wrong += len(seen[1]) if seen != before else 0
-            if (taken := typist.consider(shown)) is None:
+            left = typist.buffer.left
+            shown = _going_on(shown, seen, left, show(left, typist.buffer.right))
+            seen = left
+            typist.see(shown if shown.text else None, max(0.0, USUAL_PACE_MS * pause - _ANSWER_MS))
+            if not shown.text or (taken := typist.consider(shown)) is None:
                 break
             typist.accept(taken)
-            tally.num_not_typed += len(taken.text)
-    return tally
+            shown, pause = _NOTHING, _PAUSE_AFTER_ACCEPTING
+    return typist.screen
+
+
+def _going_on(shown: ShownSuggestion, seen: str, left: str, found: ShownSuggestion) -> ShownSuggestion:
+    """Return the rest of what is shown where its beginning was typed after `seen`, else `found`."""
+    typed = left[len(seen) :] if left.startswith(seen) else ""
+    rest = shown.text[len(typed) :] if typed and shown.text.startswith(typed) else ""
+    return found if not rest or found.text.startswith(rest) else ShownSuggestion(rest, shown.num_replaced)

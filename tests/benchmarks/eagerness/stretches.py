@@ -8,8 +8,9 @@ modules are typed, how the engine is asked, and the figures.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,17 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, Forecast
 from lsp_server.commands.local_engine import context_of
 from lsp_server.commands.replay import ReplayOptions, planned
+from lsp_server.scripted_typing.reader import TYPISTS, TypistName
+from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from tests.benchmarks.eagerness.curve import KnowsAt, Tally, shows, walk
+from tests.benchmarks.eagerness.curve import KnowsAt, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts
 from tests.benchmarks.samples import repository_index, source_files
 
-EAGERNESSES = (0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
+EAGERNESSES = (0.9, 0.8, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4)
 _RECORDED = 0.98  # less likely text is never shown
 _MIN_BYTES, _MAX_BYTES = 5_000, 60_000
-_ENDINGS = {".py", ".ts", ".js"}
+USUAL_ENDINGS = (".py", ".ts", ".js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,16 @@ class Typing:
         return self.path.relative_to(self.project).as_posix()
 
 
-def drawn_modules(root: Path, num_modules: int, seed: int) -> list[tuple[Path, Path]]:
+def drawn_modules(
+    root: Path, num_modules: int, seed: int, endings: Collection[str] = USUAL_ENDINGS
+) -> list[tuple[Path, Path]]:
     """Modules of the projects below `root`, of as many projects as can be, each with its project's folder.
 
     The same seed draws the same ones.
     """
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
     projects = sorted(folder for folder in root.iterdir() if folder.is_dir())
-    modules = {project: list(filter(_is_fit, source_files(project, _ENDINGS))) for project in projects}
+    modules = {project: list(filter(_is_fit, source_files(project, endings))) for project in projects}
     rng.shuffle(projects)
     drawn: list[tuple[Path, Path]] = []
     while len(drawn) < num_modules and any(modules.values()):
@@ -105,15 +110,24 @@ def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Rec
 def curve(
     modules: Sequence[Recorded], eagernesses: Sequence[float], tell: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """The figures of each eagerness, over all that is typed."""
-    tallies = {eagerness: Tally() for eagerness in eagernesses}
-    for num_done, module in enumerate(modules):
-        language = language_of_path(module.typing.path.name)
-        for number, eagerness in enumerate(eagernesses):
-            show = shows(module.forecasts.at, language, eagerness, knows_at=module.knows_at)
-            tallies[eagerness] += walk(module.typing.plan, show)
-            tell(num_done * len(eagernesses) + number + 1, len(modules) * len(eagernesses))
-    return [{"eagerness": eagerness, **tally.as_dict()} for eagerness, tally in tallies.items()]
+    """The figures of both typists at each eagerness: of every second module, and of the others."""
+    rows: list[dict[str, Any]] = []
+    halves = {"chosen on": modules[::2], "held out": modules[1::2]}
+    num_rows = len(halves) * len(eagernesses) * len(TYPISTS)
+    for (half, part), eagerness, name in product(halves.items(), eagernesses, TYPISTS):
+        found = sum_of(walked(module, eagerness, name) for module in part)
+        num_chars = sum(module.typing.plan.num_chars for module in part)
+        rows.append({"half": half, "eagerness": eagerness, "typist": name, **found.figures(num_chars)})
+        tell(len(rows), num_rows)
+    return rows
+
+
+def walked(module: Recorded, eagerness: float, name: TypistName) -> ScreenLog:
+    """What a typist sees of a module."""
+    language = language_of_path(module.typing.path.name)
+    return walk(
+        module.typing.plan, shows(module.forecasts.at, language, eagerness, knows_at=module.knows_at), name
+    )
 
 
 def _is_fit(path: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.commands.player import LOCK, MIN_AGE_S, PREFIX, temporary_folder
+from lsp_server.commands.temporary_folder import LOCK, MIN_AGE_S, PREFIX, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_the_folder_goes_at_the_end_of_the_block_and_after_an_error() -> None:
 
 KILLED = """
 import time
-from lsp_server.commands.player import temporary_folder
+from lsp_server.commands.temporary_folder import temporary_folder
 with temporary_folder() as folder:
     (folder / "sub").mkdir()
     (folder / "sub" / "file").write_text("x")

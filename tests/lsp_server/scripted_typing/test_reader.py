@@ -112,6 +112,16 @@ def test_the_reader_pauses_at_line_ends_and_after_the_head_of_a_block() -> None:
         ("f(", "a, bcd,", " ", True),
         ("x = self", ".", "a", False),
         ("x = ", "12", "\n", False),
+        ("    // returns the rest", " of it.", "\n", True),
+        ("    // returns the rest", " of it.", "", True),
+        ("x = self", ".part.", "", False),
+        ('    """The set of', " output modes", "", True),
+        ('    """The set of', " outp", "u", False),
+        ("", "/**", "\n", True),
+        ("if (x)", " {", "\n", False),
+        ("for x in y", ": {", "", False),
+        ("if (ready", " && set) {", "", True),
+        ("typedef", " struct {", "", True),
     ],
 )
 def test_units_end_where_a_person_stops_reading(before: str, text: str, after: str, is_unit: bool) -> None:
