@@ -154,7 +154,7 @@ class Player:
         return await self._look(answer, start + ms / 1e3, start + wait_s)
 
     async def _look(self, answer: Answer, since_s: float, until_s: float) -> Answer:
-        """Look at an answer until the next key; what a suggestion grew to meanwhile takes its place."""
+        """Look at an answer until the next key. A longer text takes its place if the suggestion grows."""
         while await _is_done_in_time(self._grew.wait(), until_s):
             self._grew.clear()
             request = self._send_request()

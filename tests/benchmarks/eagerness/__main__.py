@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.eagerness`: what two typists save and see wrong, by eagerness."""
+"""`python -m tests.benchmarks.eagerness`: the savings of two typists and the wrong text that they see, by eagerness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two typists see and save, by confidence threshold: walks over forecasts.
+"""The screens and savings of two typists by confidence threshold: walks over forecasts.
 
 No deadline cuts anything here. Has no access to the source of forecasts.
 """

@@ -110,7 +110,7 @@ def recorded(engine: CompletionEngine, typing: Typing, path: Path | None) -> Rec
 def curve(
     modules: Sequence[Recorded], eagernesses: Sequence[float], tell: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """The figures of both typists at each eagerness: of every second module, and of the others."""
+    """The figures of both typists at each eagerness, for every second module and for the others."""
     rows: list[dict[str, Any]] = []
     halves = {"chosen on": modules[::2], "held out": modules[1::2]}
     num_rows = len(halves) * len(eagernesses) * len(TYPISTS)
