@@ -176,8 +176,8 @@ class Player:
         return {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
 
     def _is_here(self, params: Mapping[str, Any]) -> bool:
-        is_own = params["textDocument"]["uri"] == self._uri
-        return is_own and params["position"] == self._typist.buffer.position
+        is_own = bool(params["textDocument"]["uri"] == self._uri)
+        return is_own and bool(params["position"] == self._typist.buffer.position)
 
     @property
     def screen(self) -> ScreenLog:

@@ -84,7 +84,7 @@ async def _measure(
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     own = {**settings, "index": {"enabled": False}}
-    more = None if knows_growth else {"experimental": {}}
+    more: dict[str, Any] | None = None if knows_growth else {"experimental": {}}
     async with running_server(root, settings=own, env=dict(os.environ), capabilities=more) as client:
         await wait_until_ready(client, lambda *_: None)
         await until_settled(client)

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.eagerness`: the savings of two typists and the wrong text that they see, by eagerness."""
+"""`python -m tests.benchmarks.eagerness`: savings and wrong text of two typists, by eagerness."""
 
 from __future__ import annotations
 
@@ -67,8 +67,7 @@ def eagerness(
 
 def _show(rows: Sequence[Mapping[str, Any]]) -> None:
     default = Settings().eagerness
-    names = ("seconds_saved", "share_not_typed", "chars_per_accepted", "share_units", "replaced_per_100")
-    names += ("wrong_per_100", "wrong_per_100_by_time")
+    names = [name for name in rows[0] if name not in ("half", "eagerness", "typist")]
     for half, typist in dict.fromkeys((row["half"], row["typist"]) for row in rows):
         shown = [
             (
