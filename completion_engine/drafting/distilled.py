@@ -87,7 +87,7 @@ class DrafterFiles:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"The drafter in {folder} cannot be read: {error}.",
-                advice="Install Slipstream again, or train your own again with `slipstream distill`.",
+                advice="Install Slipstream again, or train your own again.",
             ) from error
         return files
 
