@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Many tests wait for programs, which leaves two more workers room on two cores; some hold 1.5 GB of a model.
 WORKERS := 4
 GPU_TARGET := qwen2.5-coder-1.5b
-LONG := --start-line 330 --set multiline=always --set deadlineMs=0 tests/completion_engine/distillation/test_distillation.py
+LONG := --start-line 330 --set multiline=always --set deadlineMs=0 tests/scripts/distillation/test_distillation.py
 
 # The first interpreter of a version that is locked for; `make PYTHON=/path/to/python3 ...` chooses another.
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
@@ -134,7 +134,7 @@ bench-gpu: test-gpu
 distill-gpu: $(VENV)/installed-test
 	@test -n "$(CODE)" || { echo "Name a folder of code: make distill-gpu CODE=folder" >&2; exit 1; }
 	$(BIN)/slipstream models pull $(GPU_TARGET)
-	$(BIN)/slipstream distill $(CODE) --device cuda --target $(GPU_TARGET) --tokens 20000000 --steps 10000 \
+	$(BIN)/python -m scripts.distillation $(CODE) --device cuda --target $(GPU_TARGET) --tokens 20000000 --steps 10000 \
 		--out completion_engine/drafters/$(GPU_TARGET)
 	$(BIN)/python -m tests.benchmarks.acceptance_plot completion_engine/drafters/$(GPU_TARGET)
 

@@ -19,7 +19,7 @@ class EngineConfig:
     """Target, drafters and the machine to run them on.
 
     `draft_model` drafts in place of the target's own trained drafter: a smaller model of the target's
-    family, or a folder that `slipstream distill` wrote. `drafts_trees` verifies guesses of all sources
+    family, or a folder that `scripts/distillation` wrote. `drafts_trees` verifies guesses of all sources
     in one tree where the machine can do that exactly, else their likeliest chain. `prefix_chars`
     and `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
     `context_tokens` bounds the repository context in front of it; below 0 it follows from what a token costs.

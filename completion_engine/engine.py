@@ -71,7 +71,7 @@ class CompletionEngine:
         target: LanguageModel,
         tokenizer: Tokenizer,
         drafters: Mapping[str, Drafter] | None = None,
-        chain: BackendChain[LanguageModel] | None = None,
+        chain: BackendChain | None = None,
     ) -> None:
         """Build an engine on loaded parts; without `drafters`, those that `config` names are built.
 
@@ -84,7 +84,7 @@ class CompletionEngine:
         self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
 
-    def fall_back(self, chain: BackendChain[LanguageModel], error: Exception) -> None:
+    def fall_back(self, chain: BackendChain, error: Exception) -> None:
         """Load the target on the next backend, once nothing holds the memory of the one that failed."""
         config, tokenizer = self.config, self.tokenizer
         forget_frames(error)
@@ -135,7 +135,7 @@ class CompletionEngine:
         if request.shadow and not finish.is_suppressed:
             tokens, bias = tuple(decoding.tokens), decoding.bias
             self.shadow.take(DraftedCompletion(request, prepared.prompt, tokens, bias))
-        num_context, scores = prepared.prompt.num_context, prepared.setup.scores
+        num_context, scores = prepared.prompt.num_context, request.filters_by_confidence
         builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
         completion = builder.build(decoding, finish, begin_s)
         if request.num_candidates > 1 and not finish.is_suppressed:

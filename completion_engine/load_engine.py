@@ -9,10 +9,10 @@ from completion_engine.config import EngineConfig
 from completion_engine.cutting.tree import load_grammar
 from completion_engine.decoding.ending import NextLine
 from completion_engine.engine import CompletionEngine
+from completion_engine.errors import DataError
 from completion_engine.loading.drafters import build_drafters
 from completion_engine.loading.gpu_target import LoadOptions
 from completion_engine.loading.model import chain_for
-from completion_engine.loading.stored_files import load_or_repair
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import CompletionRequest, Progress, ShouldStop
@@ -45,7 +45,12 @@ def load_engine(
         folder = ModelStore().ensure(config.target, report, should_stop)
         return load_engine_from(folder, config, report, should_stop, warms_up=warms_up)
 
-    return load_or_repair(config.target, load)
+    try:
+        return load()
+    except DataError:
+        if not ModelStore().discard_damaged(config.target):
+            raise
+    return load()
 
 
 def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there already

@@ -2,25 +2,36 @@
 
 The way for architectures that we have no decoder for, and for GPUs that our kernels cannot run on:
 transformers' attention registry takes our attention, and a small cache object hands it our keys and values.
+Importing this module takes seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoConfig,
+)
+from transformers.utils import logging as transformers_logging
 
 from completion_engine.cpu.attention import OpenBranches
-from completion_engine.errors import UserError
+from completion_engine.errors import DataError, UserError
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables
+from completion_engine.target_model.model_files import Config, open_weights
 from completion_engine.target_model.passes import ROWS
+from completion_engine.target_model.weights import Precision
 
 _NAME = "slipstream"
 _view: ContextVar[_CacheView] = ContextVar("the pass under way")
@@ -146,3 +157,41 @@ class TransformersDecoder:
         if logits.dtype == torch.float16:  # which what reads logits does not know
             logits = logits.float()
         return logits[len(logits) - num_logits :]
+
+
+def module_decoder(
+    folder: Path, config: Config, num_positions: int, precision: Precision, device: torch.device
+) -> TransformersDecoder:
+    """Return a decoder for any causal model. Raises UserError for a dtype that rounds weights."""
+    if precision.kind != "float":
+        raise UserError(
+            f"Models of the kind {config.get('model_type')!r} cannot run in {precision.kind} here.",
+            advice="Set dtype to auto.",
+        )
+    return TransformersDecoder(build_modules(folder, precision.dtype).to(device), num_positions)
+
+
+def build_modules(folder: Path, dtype: torch.dtype) -> Any:
+    """Return the model as transformers' modules. Raises DataError, MemoryError, OSError."""
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers is untyped
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        weights = open_weights(folder, dtype) if read_layout(folder) else None
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+        model: Any = kind.from_pretrained(
+            None if weights else folder,
+            config=config,
+            dtype=dtype,
+            state_dict=weights and {name: weights[name] for name in weights},
+            local_files_only=True,
+            use_safetensors=True,
+        )
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # its checks and those of other libraries raise many kinds
+        raise DataError(
+            f"The model in {folder} cannot be built: {error}",
+            advice="Download it again with `slipstream models pull`, or choose another target.",
+        ) from error
+    return model.eval().requires_grad_(False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from completion_engine.choice.choice import Choice
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.errors import MachineError, UserError
+from completion_engine.errors import DataError
 from completion_engine.request import CancelledError, Progress
 from completion_engine.runtime import seldom_collected
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
@@ -177,13 +177,8 @@ class MachineModels:
         def load_or_repair(report: Progress, should_stop: Callable[[], bool]) -> Completer:
             try:
                 return load(report, should_stop)
-            except (CancelledError, UserError, MachineError):
-                raise
-            except Exception as error:
-                with _loading_alone(report, should_stop):
-                    from completion_engine.loading.stored_files import is_repaired  # noqa: PLC0415 - see load
-
-                if not is_repaired(config.target, error):
+            except DataError:
+                if not self._store().discard_damaged(config.target):
                     raise
             return load(report, should_stop)
 

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,8 @@ Facts = dict[str, Any]
 _PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")
 _TEXT = "def mean(values):\n    return sum(values) / len(values)\n\n\ndef median(values):\n    "
 _TINY = Geometry(1, 128, 128, 2, 1, 64, 96, is_tied=True)
+_NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
+_NUM_ROUNDS = 3
 Held = Bits | Literal["file"]
 _HELD: tuple[Held, ...] = (16, 8, 4, "file")
 
@@ -60,8 +62,6 @@ FULL = (GEOMETRIES["1.5B"], GEOMETRIES["0.5B"], {size: GEOMETRIES[size] for size
 
 def machine(trial: Trial) -> Iterator[Facts]:
     """The card, the toolchain and the speed of the memory."""
-    from completion_engine.loading.model import bytes_per_ms  # noqa: PLC0415 - guarded by the stage
-
     flaw, gpu = compiler_flaw(), find_gpu()
     versions = {}
     for name in _PACKAGES:
@@ -78,15 +78,27 @@ def machine(trial: Trial) -> Iterator[Facts]:
     }  # fmt: skip
 
 
+@cache
+def bytes_per_ms(device: torch.device) -> float:
+    """Measure how fast a device reads its memory. Takes tens of milliseconds, once."""
+    numbers = torch.ones(_NUM_NUMBERS, device=device)
+    times = []
+    for _ in range(_NUM_ROUNDS):
+        begin = time.perf_counter()
+        numbers.sum().item()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return numbers.nbytes / min(times)
+
+
 def kernels(trial: Trial) -> Iterator[Facts]:
     """Every kernel at the shapes of the 1.5B against float64."""
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
-    from completion_engine.gpu.selftest import MAX_ERROR, kernel_errors  # noqa: PLC0415 - as above
+    from scripts.gpu_kernel_errors import MAX_ERROR, kernel_errors  # noqa: PLC0415 - as above
 
     for held in trial.held:
         model = random_model(trial.kernels, trial.device, num_layers=1, is_file=held == "file")
         decoder = GraphedDecoder(model, trial.capacity, trial.device, _bits_of(held))
-        errors = dict(kernel_errors(decoder, torch.float64))
+        errors = dict(kernel_errors(decoder))
         wrong = [name for name, error in errors.items() if not error < MAX_ERROR]
         facts = {name: float(f"{error:.2g}") for name, error in errors.items()}
         yield {"ok": not wrong, "bits": held, "wrong": wrong, "errors": facts}
@@ -114,9 +126,7 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     kind = next(kind for kind, num_bits in BITS.items() if num_bits == bits)
     precision = Precision(kind, torch.bfloat16, kind)
     make = Untimed if trial.is_small else LanguageModel
-    return make(
-        decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move), rank=decoder.rank
-    )
+    return make(decoder, trial.device, precision, trial.capacity, InPlaceBranches())
 
 
 def exactness(trial: Trial) -> Iterator[Facts]:
@@ -179,7 +189,6 @@ def speed(trial: Trial) -> Iterator[Facts]:
 
 
 def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Facts:
-    from completion_engine.loading.model import bytes_per_ms  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
 
     target = loaded(trial, geometry, held)

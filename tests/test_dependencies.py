@@ -18,7 +18,7 @@ OWN = {"completion_engine", "lsp_server", "ngram_cache", "scripts", "tests"}
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 BY_HAND = ["atheris"]  # for guided fuzzing alone: it has wheels for few platforms, so no lock can hold it
-IF_INSTALLED = ["llama-cpp-python", "llama_cpp"]  # `slipstream bench speed` times it where it is there
+IF_INSTALLED = ["llama-cpp-python", "llama_cpp"]  # `tests.benchmarks.peers` times it where it is there
 OPTIONAL = [requirement for extra in ("bench", "kernels") for requirement in EXTRAS[extra]]
 
 

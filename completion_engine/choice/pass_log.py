@@ -34,8 +34,7 @@ MAX_LOADS = 50
 _Load = tuple[str, str, float]  # model, setting, milliseconds; the newest last
 _SUFFIX = ".loading"
 _MARK = re.compile(r"(.+)\.([0-9]+-[0-9]+-[0-9a-f]{32})\.loading")
-_MAY_BE_FILES = 2  # an editor that was closed meanwhile leaves one too
-_MAX_ATTEMPTS = _MAY_BE_FILES + 1
+_MAX_ATTEMPTS = 3  # an editor that was closed meanwhile leaves a mark too
 _FORGOTTEN_S = 86_400.0
 _SECONDS_APART = 2.0  # when a process began is known to a second, by a clock that is set now and then
 
@@ -122,15 +121,8 @@ class Attempts:
         return {
             target: "loading it crashed the process again and again"
             for target in targets
-            if self._num_failed(target) >= _MAX_ATTEMPTS
+            if sum(map(_is_fresh, self._never_ended(target))) >= _MAX_ATTEMPTS
         }
-
-    def needs_new_files(self, target: str) -> bool:
-        """Whether the model's loading ended the process twice lately: what is stored for it may be why."""
-        return self._num_failed(target) >= _MAY_BE_FILES
-
-    def _num_failed(self, target: str) -> int:
-        return sum(map(_is_fresh, self._never_ended(target)))
 
     def _never_ended(self, target: str) -> list[Path]:
         return [mark for mark, process in marks_in(self._folder, [target]) if not _runs(process)]

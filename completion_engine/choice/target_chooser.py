@@ -23,7 +23,6 @@ from completion_engine.gpu.memory import BITS
 from completion_engine.loading.backends import plan_here
 from completion_engine.loading.drafters import trained_folder
 from completion_engine.loading.model import CAPACITY
-from completion_engine.loading.stored_files import forget_kernels, make_anew
 from completion_engine.models import ModelStore
 
 _CGROUP = Path("/sys/fs/cgroup")
@@ -74,14 +73,9 @@ class TargetChooser:
         return choice if device.type == "cpu" else replace(choice, beside="")  # a GPU is soon warm anywhere
 
     def loading(self, target: str) -> AbstractContextManager[None]:
-        """To be around the loading of a target: if two loads ended the process, all files are made anew, and
-        after three the target is not chosen again.
-        """
+        """To be around the loading of a target: if three loads ended the process, it is not chosen again."""
         if not any(target == model.spec.id for model in self._store.list()):
             return nullcontext()
-        if self._attempts.needs_new_files(target):
-            make_anew(target, with_derived=True)
-            forget_kernels()
         return self._attempts.of(target)
 
     def record(self, engine: Mapping[str, Any]) -> None:

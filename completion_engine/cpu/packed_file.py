@@ -173,7 +173,6 @@ def _read(path: Path, shapes: Mapping[str, Shape]) -> dict[str, PackedWeight] | 
         file: Any = safe_open(path, "pt")
         metadata = file.metadata() or {}
         bits, wanted = (json.loads(metadata.get(name, "{}")) for name in ("bits", "checksums"))
-        _fetch_ahead(path)
         found = {name: _weight_in(file, name, int(bits[name]), shape) for name, shape in shapes.items()}
         found = _in_huge_pages(found)
         _check(_arrays(found), wanted)
@@ -280,15 +279,3 @@ def _forget_others(path: Path, unused_s: float = _UNUSED_S) -> None:
             with suppress(OSError):  # another has removed it, or Windows has it mapped
                 if file != path and now - file.stat().st_mtime > kept_s.get(file.suffix, _UNUSED_S):
                     file.unlink()
-
-
-def _fetch_ahead(path: Path) -> None:
-    """Let the system read the file while the rest of the model is loaded."""
-    if sys.platform != "linux":
-        return
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
-        finally:
-            os.close(descriptor)

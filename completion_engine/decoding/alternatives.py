@@ -11,23 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
-from torch import Tensor
-
 from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import Finish, Limits
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest
 from completion_engine.decoding.reuse import PastCompletion, Slot
-from completion_engine.decoding.sampling import NUM_LOOKED_UP
 from completion_engine.probability import NUM_RIVALS, TokenProbability
-from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.request import Completion, CompletionStats
-from completion_engine.target_model.exactness import best_few
-from completion_engine.target_model.passes import ROWS
 
 _MAX_TOKENS = 12  # leading tokens of the first line that are considered
-_MAX_RUNNERS_UP = 4  # tokens that are considered in the place of each
+_MAX_RUNNERS_UP = 3  # tokens that are considered in the place of each
 _MIN_RATIO = 0.02  # relative to the best token's probability; less likely tokens are dropped
 
 
@@ -60,7 +53,7 @@ def alternatives(
         begin_s, first = time.perf_counter(), prepared.decode(new_stats())
         finish = run(first, rules, patient, cancellation)
         yield builder.build(first, finish, begin_s)
-    for branch in rank_runners_up(prepared, first, finish.num_chars):
+    for branch in rank_runners_up(first, finish.num_chars):
         begin_s = time.perf_counter()
         if begin_s > limits.patience_at or limits.is_turn_over(cancellation):
             return
@@ -73,32 +66,22 @@ def alternatives(
             yield completion
 
 
-def rank_runners_up(prepared: PreparedRequest, first: Decoding, num_chars: int) -> list[RunnerUp]:
+def rank_runners_up(first: Decoding, num_chars: int) -> list[RunnerUp]:
     """Return the runners-up along the first line of a completion, by `path_probability`, the likeliest first.
 
-    Only the first `num_chars` characters that `first` wrote are considered. Runs a pass of the target for
-    every few tokens; afterwards the cache holds the prompt and the completion's beginning. Raises
-    CancelledError.
+    Only the first `num_chars` characters that `first` wrote are considered; its tokens have probabilities.
     """
-    tokens = _first_line(first, num_chars)
-    while first.prepare():  # tokens that were reused without a pass may not be cached yet
-        prepared.request.cancellation.check()
-    healing = HealingConstraint(prepared.tokenizer, prepared.prompt.healed)
     path_probability = 1.0
     found: list[RunnerUp] = []
-    rows = zip(tokens, _logits(prepared, first, tokens), strict=True)
-    for num_shared, (token, logits) in enumerate(rows):
-        probabilities = _probabilities(logits[: prepared.setup.sampler.num_tokens], healing)
-        best = best_few(probabilities, 1 + NUM_RIVALS)
-        values = dict(zip(best, probabilities[best].tolist(), strict=True))
-        for other in best[:_MAX_RUNNERS_UP]:
-            is_junk = values[other] < _MIN_RATIO * values[best[0]] or first.written.is_end(other)
-            if other != token and not is_junk:
-                rivals = tuple((rival, value) for rival, value in values.items() if rival != other)
-                scored = TokenProbability(values[other], rivals[:NUM_RIVALS])
-                found.append(RunnerUp(num_shared, other, scored, path_probability * values[other]))
-        path_probability *= float(probabilities[token])
-        healing = healing.after(token) if healing.bytes else healing
+    tokens = _first_line(first, num_chars)
+    for num_shared, (token, scored) in enumerate(zip(tokens, first.probabilities, strict=False)):
+        ranked = sorted(((token, scored.value), *scored.rivals), key=lambda pair: -pair[1])
+        for other, value in scored.rivals[:_MAX_RUNNERS_UP]:
+            if value >= _MIN_RATIO * ranked[0][1] and not first.written.is_end(other):
+                rivals = tuple(pair for pair in ranked if pair[0] != other)
+                probability = TokenProbability(value, rivals[:NUM_RIVALS])
+                found.append(RunnerUp(num_shared, other, probability, path_probability * value))
+        path_probability *= scored.value
     return sorted(found, key=lambda branch: -branch.path_probability)
 
 
@@ -120,7 +103,8 @@ def decode_after(
         [*first.probabilities[:at], branch.probability],
         first.bias,
     )
-    return prepared.decode(stats, Slot(prepared.slot.cache, past=past))
+    setup = replace(prepared.setup, scores=prepared.request.filters_by_confidence)
+    return replace(prepared, setup=setup).decode(stats, Slot(prepared.slot.cache, past=past))
 
 
 def _first_line(first: Decoding, num_chars: int) -> list[int]:
@@ -133,29 +117,3 @@ def _first_line(first: Decoding, num_chars: int) -> list[int]:
     end = num_chars if line_end < 0 else min(num_chars, line_end)
     tokens = first.tokens[: min(_MAX_TOKENS, first.num_checked)]
     return [token for token, start in zip(tokens, starts, strict=False) if start <= end]
-
-
-def _logits(prepared: PreparedRequest, first: Decoding, tokens: list[int]) -> Iterator[Tensor]:
-    """Yield for each of `tokens`, which `first` wrote, the logits [vocab_size] that it was picked from."""
-    target, cache, prompt = prepared.setup.target, prepared.slot.cache, prepared.prompt.tokens
-    rows = [prompt[-1], *tokens[:-1]]
-    if tokens:  # otherwise the prompt may not be cached
-        cache.rewind(len(prompt) - 1)
-    for start in range(0, len(tokens), ROWS):
-        prepared.request.cancellation.check()
-        chunk = rows[start : start + ROWS]
-        logits = target.forward(chunk, cache, len(chunk))
-        cache.keep(chunk)
-        for at, row in enumerate(logits, start):
-            context = [*prompt[-NUM_LOOKED_UP:], *tokens[:at]]
-            yield first.bias.mixed(row, context) if first.bias else row
-
-
-def _probabilities(logits: Tensor, healing: HealingConstraint) -> Tensor:
-    """Return the next token's probabilities [num_tokens], 0 for tokens that `healing` does not allow."""
-    if healing.bytes:
-        allowed = torch.tensor(healing.candidates(), device=logits.device)
-        masked = torch.full_like(logits, float("-inf"))
-        masked[allowed] = logits[allowed]
-        logits = masked
-    return torch.softmax(logits.float(), dim=-1)

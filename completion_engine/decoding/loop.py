@@ -72,7 +72,7 @@ class Decoding(Writing):
         reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
-        self._picker = Picker(self._sampler, self.bias, setup.scores, setup.target.rank)
+        self._picker = Picker(self._sampler, self.bias, setup.scores)
         self._reuse([*self.path, *reused.tokens])
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()

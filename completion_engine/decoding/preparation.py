@@ -158,7 +158,7 @@ class RequestPreparation:
             self._table,
             self._drafts_trees,
             bias_for(request, num_tokens, is_usual=self._is_bias_usual),
-            scores=request.filters_by_confidence,
+            scores=request.filters_by_confidence or request.num_candidates > 1,
             scope=DraftScope(
                 request.recent_scope or document, document, request.index, request.indexed_as or document
             ),

@@ -33,7 +33,7 @@ from completion_engine.cpu.kernels.top_k import largest, likeliest
 from completion_engine.drafting.tree import child_rows
 from completion_engine.probability import NUM_RANKED, RankedRow, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
-from completion_engine.target_model.exactness import Rank, first_largest, lowest_best, rank_rows
+from completion_engine.target_model.exactness import first_largest, lowest_best, rank_rows
 from ngram_cache import IndexView
 
 NUM_LOOKED_UP = 32  # tokens of context
@@ -61,9 +61,7 @@ class RepositoryBias:
         """The identity of the index, which does not change when files change."""
         return self.view.source
 
-    def raised(
-        self, logits: Tensor, context: Sequence[int], log_sum: float | None = None
-    ) -> Mapping[int, Raised]:
+    def raised(self, logits: Tensor, context: Sequence[int], log_sum: float) -> Mapping[int, Raised]:
         """Return the logits of the tokens that the index saw after `context`.
 
         `logits` [vocab_size] are the target's, `log_sum` the logarithm of their sum of e**logit. The mixture
@@ -76,24 +74,12 @@ class RepositoryBias:
             return {}
         match_weight = seen.match_length / (seen.match_length + _DOUBT)
         weight = match_weight * seen.num_occurrences / (seen.num_occurrences + _ESCAPE)
-        if log_sum is None:
-            log_sum = float(torch.logsumexp(logits[: self.num_tokens].float(), -1))
         log_scale = log_sum + math.log(weight / (1 - weight) / sum(counts.values()))
         own = logits[torch.tensor(list(counts), device=logits.device)].tolist()
         return {
             token: Raised(logit, _log_add(logit, log_scale + math.log(count)))
             for (token, count), logit in zip(counts.items(), own, strict=True)
         }
-
-    def mixed(self, logits: Tensor, context: Sequence[int]) -> Tensor:
-        """Return the mixture's logits [num_tokens]; `raised` describes them."""
-        logits = logits[: self.num_tokens]
-        raised = self.raised(logits, context)
-        if not raised:
-            return logits
-        tokens = torch.tensor(list(raised), device=logits.device)
-        numbers = torch.tensor([gain.mixed for gain in raised.values()], device=logits.device)
-        return logits.float().index_put((tokens,), numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +163,12 @@ class Picks:
 class Picker:
     """Picks the tokens of a pass, with the repository bias mixed in.
 
-    Probabilities are computed with `scores` or a bias only. `rank` ranks the logits of a device.
+    Probabilities are computed with `scores` or a bias only.
     """
 
     sampler: Sampler
     bias: RepositoryBias | None = None
     scores: bool = True
-    rank: Rank = rank_rows
 
     def pick(self, rows: OpenRows, logits: Tensor) -> Picks:
         """Return the picks after each row of `logits` [num_rows, vocab_size].
@@ -219,9 +204,9 @@ class Picker:
     def _ranked(self, logits: Tensor) -> Callable[[int], RankedRow]:
         """Return what ranks one row: on the CPU when it is asked, elsewhere all rows at once."""
         num_tokens = self.sampler.num_tokens
-        if logits.device.type == "cpu" and self.rank is rank_rows:
+        if logits.device.type == "cpu":
             return lambda row: _likeliest(logits[row, :num_tokens])
-        return self.rank(logits, num_tokens).__getitem__
+        return rank_rows(logits, num_tokens).__getitem__
 
 
 def score(  # noqa: PLR0913 - what a pick depends on

@@ -76,9 +76,8 @@ class DrafterFiles:
         """Read a drafter. Raises DataError when files are missing, damaged or of another format."""
         try:
             config = parse_json((folder / CONFIG).read_text(encoding="utf-8"))
-            _check_format(config["format"])
+            _check_stored(folder, config["format"], config["checksum"])
             shape = DrafterShape(**config["shape"])
-            _check_weights(folder, config.get("checksum"))
             weights = load_file(folder / WEIGHTS)
             tokens, preview = weights.pop(_TOKENS), Preview(weights.pop(_NARROW), weights.pop(_WIDEN))
             temperatures = tuple(map(float, config["temperatures"]))
@@ -87,7 +86,7 @@ class DrafterFiles:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"The drafter in {folder} cannot be read: {error}.",
-                advice="Install Slipstream again, or train your own again with `slipstream distill`.",
+                advice="Install Slipstream again, or train your own again.",
             ) from error
         return files
 
@@ -103,46 +102,31 @@ class DrafterFiles:
             raise ValueError("temperatures must be positive")
 
 
-class TrainedDrafter(Drafter):
-    """Base of the drafters that were trained for their target: follows the written tokens and the cache."""
-
-    def __init__(self, num_bytes: int, cache: KVCache) -> None:
-        super().__init__()
-        self._cache, self.num_bytes = cache, num_bytes
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        """See `Drafter.begin`."""
-        super().begin(prompt, cache)
-        self._cache = cache
-
-    def _uncached(self) -> list[int]:
-        """Return the tokens that are not cached; empty if the network cannot draft after them.
-
-        It needs a cached token to start from, and at most `_MAX_UNCACHED` tokens after the cached ones.
-        """
-        num_cached = self._cache.num_cached
-        uncached = self._path[num_cached:]
-        return uncached if num_cached and len(uncached) <= _MAX_UNCACHED else []
-
-
-class DistilledDrafter(TrainedDrafter):
+class DistilledDrafter(Drafter):
     """Drafts from the target's last hidden state and from what one of its layers has cached."""
 
     def __init__(
         self, network: DistilledNetwork, tokens: Tensor, temperatures: Sequence[float], timed_on: KVCache
     ) -> None:
         """`timed_on` is a cache of the target's shape whose contents do not matter."""
-        super().__init__(network.num_bytes, timed_on)
-        self._network = network
+        super().__init__()
+        self._network, self._cache = network, timed_on
+        self.num_bytes = network.num_bytes
         self._tokens = tokens.long().cpu().numpy()
         self._temperatures = tuple(temperatures)
         self.step_ms = self._measure()
 
+    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
+        """See `Drafter.begin`."""
+        super().begin(prompt, cache)
+        self._cache = cache
+
     @torch.inference_mode()
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
         """See `Drafter.drafts`. Empty after an empty cache or a long run of uncached tokens."""
-        num_cached, uncached = self._cache.num_cached, self._uncached()
-        if not uncached or max_tokens < 1:
+        num_cached = self._cache.num_cached
+        uncached = self._path[num_cached:]
+        if not (num_cached and 0 < len(uncached) <= _MAX_UNCACHED and max_tokens > 0):
             return []
         states = self._cache.hidden[num_cached - 1 : num_cached]
         for at, token in enumerate(uncached):
@@ -151,7 +135,7 @@ class DistilledDrafter(TrainedDrafter):
         beams = [(-1, 1.0)]  # node of the tree, probability of its path
         for depth in range(max_tokens):
             found = self._likeliest(logits, depth, allowed)
-            best = list(append_guesses(tree, beams, found, depth).items())[:NUM_BEAMS]
+            best = list(_append_guesses(tree, beams, found, depth).items())[:NUM_BEAMS]
             alive = [(row, beam) for (row, _), beam in best if beam[1] >= min_probability]
             position = len(self._path) + depth
             if not alive or depth + 1 == max_tokens or position >= self._cache.capacity:
@@ -173,7 +157,7 @@ class DistilledDrafter(TrainedDrafter):
         breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
         found = np.empty((len(logits), breadth), np.int64)
         values = np.empty(found.shape, np.float32)
-        likeliest(array_of(logits.cpu()), temperature, found, values)
+        likeliest(array_of(logits.float().cpu()), temperature, found, values)
         ids = self._tokens[found].tolist()
         pairs = [list(zip(*pair, strict=True)) for pair in zip(values.tolist(), ids, strict=True)]
         return pairs if depth else [_among(pairs[0], allowed)]
@@ -204,19 +188,16 @@ def load_distilled(folder: Path, target: LanguageModel) -> DistilledDrafter:
     return DistilledDrafter(network, files.tokens, files.temperatures, KVCache(target.cache_shape))
 
 
-def _check_weights(folder: Path, wanted: object) -> None:
-    """Raise ValueError for damaged weights; earlier versions stored no checksum."""
-    if wanted is not None and wanted != _checksum_of(folder):
-        raise ValueError(f"the checksum of {WEIGHTS} does not match")
-
-
 def _checksum_of(folder: Path) -> str:
     return checksum(np.memmap(folder / WEIGHTS, np.uint8, "r"))
 
 
-def _check_format(found: object) -> None:
+def _check_stored(folder: Path, found: object, wanted: object) -> None:
+    """Raise ValueError for files of another format, and for weights with another checksum."""
     if found != _FORMAT:
         raise ValueError(f"its format is {found}, not {_FORMAT}")
+    if wanted != _checksum_of(folder):
+        raise ValueError(f"the checksum of {WEIGHTS} does not match")
 
 
 def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[float, int]]:
@@ -228,7 +209,7 @@ def _among(found: Sequence[tuple[float, int]], allowed: Allowed) -> list[tuple[f
     return [(value / total, token) for value, token in kept[:_BREADTH]]
 
 
-def append_guesses(
+def _append_guesses(
     tree: list[DraftToken],
     beams: Sequence[tuple[int, float]],
     found: Sequence[Sequence[tuple[float, int]]],

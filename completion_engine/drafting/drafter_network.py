@@ -3,7 +3,7 @@
 A state is the hidden vector that the target's head turns into the logits of the next token. One step takes
 the state before a token and that token, and returns the state after it. The network has no KV cache of its
 own: it attends to the keys and values that one layer of the target has cached (as in GLIDE, Du et al. 2024).
-It uses the target's embedding and head. `completion_engine.distillation.trained_network` is the same function
+It uses the target's embedding and head. `scripts.distillation.trained_network` is the same function
 for training.
 """
 
@@ -88,7 +88,7 @@ class DrafterShape:
             if found != wanted:
                 raise UserError(
                     f"The drafter was made for another target: {name} {wanted}, here {found}.",
-                    advice="Train one for this target with `slipstream distill`.",
+                    advice="Train one for this target, or clear the setting draftModel.",
                 )
 
 

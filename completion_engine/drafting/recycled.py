@@ -37,54 +37,6 @@ Successors = tuple[tuple[int, float], ...]
 Key = tuple[int, ...]
 
 
-class ScopedTable:
-    """A table for each scope, with the last few tokens as keys; methods use the table that was entered last.
-
-    `discard` removes the entries that were put since `begin`.
-    """
-
-    def __init__(self) -> None:
-        self._tables: OrderedDict[str, OrderedDict[Key, Successors]] = OrderedDict()
-        self._new: set[Key] = set()
-        self.enter("")
-
-    def enter(self, scope: str) -> None:
-        """Use the table of this scope. Only the `_MAX_TABLES` most recently used tables are kept."""
-        self._table = self._tables.setdefault(scope, OrderedDict())
-        self._tables.move_to_end(scope)
-        while len(self._tables) > _MAX_TABLES:
-            self._tables.popitem(last=False)
-
-    def forget(self, scope: str) -> None:
-        """Drop the table of a scope; a document without a group is a scope under its own name."""
-        if (table := self._tables.pop(scope, None)) is not None:
-            table.clear()  # it may be the entered one, which is still in use
-
-    def begin(self) -> None:
-        """Begin a completion: `discard` removes the entries that are put from now on."""
-        self._new = set()
-
-    def discard(self) -> None:
-        """Remove the entries that were put since `begin`."""
-        for key in self._new:
-            self._table.pop(key, None)
-
-    def get(self, key: Key) -> Successors | None:
-        """Return the entry at a key."""
-        return self._table.get(key)
-
-    def put(self, key: Key, value: Successors) -> None:
-        """Set the entry at a key, which becomes the newest."""
-        self._table[key] = value
-        self._table.move_to_end(key)
-        self._new.add(key)
-
-    def shrink(self, max_entries: int) -> None:
-        """Remove the oldest entries of the scope beyond `max_entries`."""
-        while len(self._table) > max_entries:
-            self._table.popitem(last=False)
-
-
 class RecycledDrafter(DrafterWithMemory):
     """Stores the likeliest successors of every row that the target ran, of rejected rows too.
 
@@ -94,24 +46,31 @@ class RecycledDrafter(DrafterWithMemory):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table = ScopedTable()
+        self._tables: OrderedDict[str, OrderedDict[Key, Successors]] = OrderedDict()  # by scope
+        self._new: set[Key] = set()  # keys of entries that this completion put
+        self.enter(DraftScope("", ""))
 
     def enter(self, scope: DraftScope) -> None:
-        """See `DrafterWithMemory.enter`."""
-        self._table.enter(scope.recent)
+        """See `DrafterWithMemory.enter`. Only the `_MAX_TABLES` most recently used tables are kept."""
+        self._table = self._tables.setdefault(scope.recent, OrderedDict())
+        self._tables.move_to_end(scope.recent)
+        while len(self._tables) > _MAX_TABLES:
+            self._tables.popitem(last=False)
 
     def forget(self, document: str) -> None:
-        """See `DrafterWithMemory.forget`."""
-        self._table.forget(document)
+        """See `DrafterWithMemory.forget`. A document without a group is a scope under its own name."""
+        if (table := self._tables.pop(document, None)) is not None:
+            table.clear()  # it may be the entered one, which is still in use
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
         super().begin(prompt, cache)
-        self._table.begin()
+        self._new = set()
 
     def discard(self) -> None:
         """See `DrafterWithMemory.discard`."""
-        self._table.discard()
+        for key in self._new:
+            self._table.pop(key, None)
 
     def observe(self, done: Pass) -> None:
         """See `Drafter.observe`."""
@@ -157,8 +116,12 @@ class RecycledDrafter(DrafterWithMemory):
 
     def _remember(self, context: tuple[int, ...], found: Successors) -> None:
         for length in range(1, len(context) + 1):
-            self._table.put(context[-length:], found)
-        self._table.shrink(_MAX_ENTRIES)
+            key = context[-length:]
+            self._table[key] = found
+            self._table.move_to_end(key)
+            self._new.add(key)
+        while len(self._table) > _MAX_ENTRIES:
+            self._table.popitem(last=False)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
         """Return the length of the longest suffix of `context` in the table, and its successors."""

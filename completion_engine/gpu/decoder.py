@@ -19,18 +19,13 @@ from completion_engine.gpu.passes import (
     PassInputs,
     PassShape,
     Runner,
-    header_of,
-    runner_for,
     shape_for,
 )
 from completion_engine.gpu.weights import Bits, TiledWeight, Weight, hold, read_head, read_weight
-from completion_engine.probability import RankedRow
 from completion_engine.target_model.decoder import Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyDecoder, FamilyModel, stacked_bias
 from completion_engine.target_model.passes import ROWS
-
-_MOVE = PassShape(32, is_tree=False, wants_logits=False)  # rows that are moved at once, a power of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +80,11 @@ class GraphedDecoder(FamilyDecoder):
         capacity: int,
         device: torch.device,
         bits: Bits = 16,
-        runner: Runner | None = None,
     ) -> None:
         self._table = model.embedding.to(device)
         super().__init__(model, capacity, device, self._table)
         self._device, self._dtype = device, self._table.dtype
-        self._heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
+        self.heads = launch.DeviceHeads(self.num_heads, self.num_kv_heads, self.head_size, capacity)
         self.scale = self.head_size**-0.5
         self._num_processors = launch.num_processors(device)
         self.bits = bits
@@ -98,27 +92,11 @@ class GraphedDecoder(FamilyDecoder):
         head = hold(self._table) if is_shared else read_head(model, bits, device)
         self.head = TiledWeight.of(head, self._num_processors, is_whole=True)
         self.layers = [self._layer(model, index) for index in range(model.num_layers)]
-        self._runner = runner or runner_for(device)
+        self._runner = Runner(device)
         self._arena = DeviceArena(device, WIDTHS[-1])
         self._passes: dict[PassShape, PassBuffers] = {}
-        self._moving = PassInputs.empty(_MOVE, device)
         ends = self._table.nbytes + (0 if is_shared else self.head.weight.num_bytes)
-        self._num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
-
-    @property
-    def num_weight_bytes(self) -> int:
-        """See `Decoder.num_weight_bytes`."""
-        return self._num_weight_bytes
-
-    @property
-    def embedding(self) -> Tensor:
-        """See `Decoder.embedding`."""
-        return self._table
-
-    @property
-    def heads(self) -> launch.DeviceHeads:
-        """Geometry of attention."""
-        return self._heads
+        self.num_weight_bytes = ends + sum(layer.num_bytes for layer in self.layers)
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
@@ -127,19 +105,13 @@ class GraphedDecoder(FamilyDecoder):
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`; `caches` is one cache, once for each branch."""
         cache = caches[0]
-        if cache.capacity != self._heads.capacity:
-            raise ValueError(f"a cache of {cache.capacity} positions; the graphs read {self._heads.capacity}")
+        if cache.capacity != self.heads.capacity:
+            raise ValueError(f"a cache of {cache.capacity} positions; the graphs read {self.heads.capacity}")
         shape = shape_for(layout, num_logits)
         buffers = self.buffers(shape)
         buffers.inputs.fill(rows.tolist(), layout, cache)
         self._runner.run(shape, lambda: self.compute(buffers, wants_logits=shape.wants_logits))
         return buffers.logits[len(rows) - num_logits : len(rows)].clone()
-
-    def rank(self, logits: Tensor, num_tokens: int) -> list[RankedRow]:
-        """Rank rows of logits, on the device, so that few numbers are copied; see `exactness`."""
-        at = launch.Ranking.empty(logits, num_tokens)
-        launch.run_rank(logits, at)
-        return at.rows_of(at.record.tolist())
 
     def rehearse(self) -> None:
         """Run a pass of every shape, so that none is compiled or captured while a user waits.
@@ -149,25 +121,12 @@ class GraphedDecoder(FamilyDecoder):
         if not self._runner.captures:
             return
         sizes = (self.num_layers, self.num_kv_heads, self.head_size, self.hidden_size)
-        cache = KVCache(CacheShape(*sizes, self._heads.capacity, self._dtype, self._device))
+        cache = KVCache(CacheShape(*sizes, self.heads.capacity, self._dtype, self._device))
         for width in (width for width in WIDTHS if width < cache.capacity):
             rows = torch.zeros(width, dtype=torch.int64)
             chain, tree = lay_out(range(-1, width - 1)), lay_out([-1, 0, 0, *range(2, width - 1)])
             for layout, num_logits in ((chain, 0), (chain, 1), (tree, 1)):
-                logits = self.forward(rows, layout, [cache], num_logits)
-        self.rank(logits, self.vocab_size)
-
-    def move(self, cache: KVCache, sources: Sequence[int], first: int) -> None:
-        """Copy the positions `sources`, which rise, to `first` and the positions after it; none is before its
-        target.
-        """
-        inputs = self._moving
-        for at in range(0, len(sources), inputs.num_rows):
-            start = first + at
-            offsets = [source - start for source in sources[at : at + inputs.num_rows]]
-            offsets += range(len(offsets), inputs.num_rows)  # the rows after them stay in place
-            inputs.send([*header_of(cache, start, len(offsets)), *offsets, *[0] * inputs.num_rows])
-            launch.run_move_rows(inputs, inputs.tokens, self._heads, self.num_layers, cache.hidden)
+                self.forward(rows, layout, [cache], num_logits)
 
     def buffers(self, shape: PassShape) -> PassBuffers:
         """The buffers of a shape, always the same."""
@@ -181,9 +140,9 @@ class GraphedDecoder(FamilyDecoder):
         next_norms = [*(layer.input_norm for layer in self.layers[1:]), self._norm]
         for index, (layer, next_norm) in enumerate(zip(self.layers, next_norms, strict=True)):
             qkv = self._parts_of(at.normed, *layer.qkv)
-            launch.run_place_heads(at.inputs, qkv, layer.heads, self._heads, index, self.eps, at.queries)
+            launch.run_place_heads(at.inputs, qkv, layer.heads, self.heads, index, self.eps, at.queries)
             launch.run_attention(
-                at.inputs, at.queries, self._heads, index, self.scale, at.partial, at.attended
+                at.inputs, at.queries, self.heads, index, self.scale, at.partial, at.attended
             )
             parts = self._parts_of(at.attended.flatten(1), layer.out)
             launch.run_add_and_norm(parts, layer.mlp_norm, self.eps, at.x, at.normed)
@@ -213,7 +172,7 @@ class GraphedDecoder(FamilyDecoder):
         return parts
 
     def _new_buffers(self, shape: PassShape) -> PassBuffers:
-        num_rows, heads, dtype = shape.num_rows, self._heads, self._dtype
+        num_rows, heads, dtype = shape.num_rows, self.heads, self._dtype
 
         def rows(name: str, *row_shape: int, of: torch.dtype = dtype) -> Tensor:
             return self._arena.rows(name, num_rows, row_shape, of)

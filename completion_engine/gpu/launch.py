@@ -1,16 +1,11 @@
-"""Launching the kernels: grids, block sizes and buffers.
-
-Nothing else uses `kernels`, but `launch_draft` for those of a drafter.
-"""
+"""Launching the kernels: grids, block sizes and buffers. Nothing else uses `kernels`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import triton
 from torch import Tensor
@@ -18,7 +13,6 @@ from torch import Tensor
 from completion_engine.gpu.kernels import attention, product, rows
 from completion_engine.gpu.passes import ROW_BLOCK, PassInputs
 from completion_engine.gpu.weights import Tiles, Weight
-from completion_engine.probability import NUM_RANKED, RankedRow
 
 CHUNK = 256  # keys whose sum is made by one program; part of what fixes a row's bits
 KEY_BLOCK = 64
@@ -109,16 +103,11 @@ def run_embed(  # noqa: PLR0913 - every buffer by itself
     )
 
 
-def run_add_and_norm(  # noqa: PLR0913 - as above
-    parts: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor, *, is_first: bool = False
-) -> None:
-    """x += the sum of parts [num_parts, num_rows, hidden_size]; y = the norm of the new x.
-
-    `is_first`: x = the sum.
-    """
+def run_add_and_norm(parts: Tensor, norm: Tensor, eps: float, x: Tensor, y: Tensor) -> None:
+    """x += the sum of parts [num_parts, num_rows, hidden_size]; y = the norm of the new x."""
     num_parts, num_rows, size = parts.shape
     rows.add_and_norm[(num_rows,)](
-        parts, norm, x, y, num_rows, eps, num_parts, size, triton.next_power_of_2(size), is_first, **EXACT
+        parts, norm, x, y, num_rows, eps, num_parts, size, triton.next_power_of_2(size), **EXACT
     )
 
 
@@ -166,13 +155,6 @@ class Partial:
     tops: Tensor
     totals: Tensor
 
-    @classmethod
-    def empty(cls, heads: DeviceHeads, num_rows: int, device: torch.device) -> Partial:
-        """For passes of `num_rows` rows over caches that `heads` describes."""
-        by_chunk = (heads.num_chunks, num_rows, heads.num_heads)
-        sizes = ((*by_chunk, heads.head_size), by_chunk, by_chunk)
-        return cls(*(torch.zeros(size, device=device) for size in sizes))
-
 
 def run_attention(  # noqa: PLR0913 - as above
     inputs: PassInputs,
@@ -202,22 +184,6 @@ def run_attention(  # noqa: PLR0913 - as above
     )  # fmt: skip
 
 
-def run_move_rows(
-    inputs: PassInputs, sources: Tensor, heads: DeviceHeads, num_layers: int, states: Tensor
-) -> None:
-    """Move row `sources[i]` of the pass to row i, in all keys, values and hidden states.
-
-    sources [num_rows] int64, a power of two; `states` [.., hidden_size] gives the type of a hidden state.
-    """
-    num_rows, size, block = len(sources), states.shape[1], heads.head_size
-    programs = 2 * num_layers * heads.num_kv_heads + triton.cdiv(size, block)
-    rows.move_rows[(programs,)](
-        inputs.numbers, sources, states,
-        heads.num_kv_heads, heads.head_size, size, num_layers, heads.capacity,
-        num_rows, block, **EXACT,
-    )  # fmt: skip
-
-
 def run_store_hidden(inputs: PassInputs, y: Tensor) -> None:
     """Keep y [num_rows, hidden_size] in the cache's hidden states."""
     size = y.shape[1]
@@ -236,64 +202,3 @@ def _scales(weight: Weight) -> Tensor:
 def num_processors(device: torch.device) -> int:
     """Multiprocessors of a GPU; 1 elsewhere."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-
-
-BEST_BLOCK = 2048  # logits of a program
-BEST_OPTIONS = EXACT | {"num_warps": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The best `num_best` of the first `num_tokens` logits of each row; `record` as in `kernels.rows`.
-
-    The others are work space: the best of each block.
-    """
-
-    record: Tensor
-    tops: Tensor
-    totals: Tensor
-    values: Tensor
-    tokens: Tensor
-    num_tokens: int
-    num_best: int
-    num_rows: int
-
-    @classmethod
-    def empty(cls, logits: Tensor, num_tokens: int) -> Ranking:
-        """Buffers for logits of this shape, [num_rows, vocab_size]."""
-        (num_rows, vocab_size), device = logits.shape, logits.device
-        num_best, num_blocks = min(NUM_RANKED, num_tokens), triton.cdiv(vocab_size, BEST_BLOCK)
-        record = torch.zeros((2 * num_best + 1) * num_rows, dtype=torch.int64, device=device)
-        tops, totals = (torch.zeros(num_rows * num_blocks, device=device) for _ in range(2))
-        values = torch.zeros(num_rows * num_blocks * num_best, device=device)
-        tokens = torch.zeros(len(values), dtype=torch.int64, device=device)
-        return cls(record, tops, totals, values, tokens, num_tokens, num_best, num_rows)
-
-    @property
-    def picked(self) -> Tensor:
-        """The best token of each row, [num_rows]."""
-        return self.record[: self.num_rows]
-
-    def rows_of(self, numbers: Sequence[int]) -> list[RankedRow]:
-        """The rows of a copy of `record`."""
-        by_rank = np.array(numbers, np.int64).reshape(-1, self.num_rows)
-        tokens = by_rank[: self.num_best].T.tolist()
-        floats = by_rank[self.num_best :].astype(np.int32).view(np.float32).T.tolist()
-        return [
-            RankedRow(dict(zip(ids, logits, strict=True)), log_sum)
-            for ids, (*logits, log_sum) in zip(tokens, floats, strict=True)
-        ]
-
-
-def run_rank(logits: Tensor, at: Ranking) -> None:
-    """Rank the rows of logits [num_rows, vocab_size]."""
-    vocab_size, num_blocks = logits.shape[1], triton.cdiv(logits.shape[1], BEST_BLOCK)
-    rows.best_of_blocks[(num_blocks, at.num_rows)](
-        logits, at.tops, at.totals, at.values, at.tokens, at.num_tokens,
-        vocab_size, at.num_best, BEST_BLOCK, **BEST_OPTIONS,
-    )  # fmt: skip
-    rows.best_of_rows[(at.num_rows,)](
-        at.tops, at.totals, at.values, at.tokens, at.record, at.num_tokens, at.num_rows,
-        at.num_best, num_blocks, triton.next_power_of_2(num_blocks),
-        triton.next_power_of_2(num_blocks * at.num_best), **BEST_OPTIONS,
-    )  # fmt: skip

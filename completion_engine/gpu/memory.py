@@ -6,27 +6,21 @@ the tables.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from completion_engine.gpu.blocks import form_of_kind
 from completion_engine.gpu.weights import NIBBLES, Bits, head_bits
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, read_layout
 from completion_engine.runtime import parse_json
-from completion_engine.target_model.decoder import Decoder
 from completion_engine.target_model.gguf_blocks import QUANTISED
 from completion_engine.target_model.llama_family import is_of_family
 from completion_engine.target_model.model_files import Config
 from completion_engine.target_model.weights import WeightKind
-
-if TYPE_CHECKING:
-    from completion_engine.gpu.decoder import GraphedDecoder
-
 
 WIDEST_PASS = 256
 CHUNK = 256
@@ -200,12 +194,6 @@ def _held_bytes(num_weights: int, bits: Bits) -> int:
 
 def _gigabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.1f} GB"
-
-
-def as_graphed(decoder: Decoder) -> GraphedDecoder | None:
-    """The decoder, where it is one of our kernels for GPUs."""
-    module = sys.modules.get("completion_engine.gpu.decoder")  # importing it needs triton, and takes a second
-    return decoder if module is not None and isinstance(decoder, module.GraphedDecoder) else None
 
 
 def why_not_model(config: Config) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,10 +47,9 @@ def shape_for(layout: Layout, num_logits: int) -> PassShape:
 class PassInputs:
     """The one input of a pass, int64 on the device; `numbers` is what kernels read.
 
-    Addresses of keys, values and hidden states; the position of the first row; the number of rows in use; the
-    distance of a draft's beginning after the cached positions; two spare numbers; then tokens [num_rows],
-    depths [num_rows] and, for a tree, ancestors [num_rows, num_rows]: the row that stands at each depth on
-    the way to a row, itself included.
+    Addresses of keys, values and hidden states; the position of the first row; the number of rows in use;
+    spare numbers up to `HEADER`; then tokens [num_rows], depths [num_rows] and, for a tree, ancestors
+    [num_rows, num_rows]: the row that stands at each depth on the way to a row, itself included.
     """
 
     numbers: Tensor
@@ -64,57 +63,19 @@ class PassInputs:
         return cls(torch.zeros(size, dtype=torch.int64, device=device), shape.num_rows, shape.is_tree)
 
     def fill(self, rows: Sequence[int], layout: Layout, cache: KVCache) -> None:
-        """Set the next pass: `rows` [<= num_rows] token ids as `layout` places them, after `cache`."""
+        """Set the next pass: `rows` [<= num_rows] token ids as `layout` places them, after `cache`.
+
+        Does not wait for the device.
+        """
         idle = [0] * (self.num_rows - len(rows))
-        numbers = header_of(cache, cache.num_cached, len(rows))
+        addresses = [part.data_ptr() for part in (cache.keys, cache.values, cache.hidden)]
+        numbers = [*addresses, cache.num_cached, len(rows)]
+        numbers += [0] * (HEADER - len(numbers))
         numbers += [*rows, *idle, *layout.depths, *idle]
         if self.is_tree:
             numbers += ancestors_of(layout, self.num_rows)
-        self.send(numbers)
-
-    def send(self, numbers: Sequence[int]) -> None:
-        """All of the numbers, without waiting for the device."""
-        send(self.numbers, numbers)
-
-    @property
-    def start(self) -> Tensor:
-        """Position of the first row, [1]."""
-        return self.numbers[3:4]
-
-    @property
-    def num_used(self) -> Tensor:
-        """Rows in use, [1]."""
-        return self.numbers[4:5]
-
-    @property
-    def tokens(self) -> Tensor:
-        """[num_rows]."""
-        return self.numbers[HEADER : HEADER + self.num_rows]
-
-    @property
-    def depths(self) -> Tensor:
-        """[num_rows]."""
-        return self.numbers[HEADER + self.num_rows : HEADER + 2 * self.num_rows]
-
-    @property
-    def ancestors(self) -> Tensor:
-        """[num_rows, num_rows]; for trees only."""
-        return self.numbers[HEADER + 2 * self.num_rows :].view(self.num_rows, self.num_rows)
-
-
-def send(place: Tensor, numbers: Sequence[int]) -> None:
-    """Copy numbers [place.shape] to the device, without waiting for it."""
-    staged = torch.tensor(numbers)
-    if place.is_cuda:
-        staged = staged.pin_memory()
-    place.copy_(staged, non_blocking=True)
-
-
-def header_of(cache: KVCache, start: int, *more: int) -> list[int]:
-    """The numbers before the tokens, for a pass whose first row is at `start` of `cache`."""
-    places = (cache.keys, cache.values, cache.hidden)
-    header = [*(place.data_ptr() for place in places), start, *more]
-    return header + [0] * (HEADER - len(header))
+        staged = torch.tensor(numbers)
+        self.numbers.copy_(staged.pin_memory() if self.numbers.is_cuda else staged, non_blocking=True)
 
 
 def ancestors_of(layout: Layout, num_rows: int) -> list[int]:
@@ -152,39 +113,20 @@ class DeviceArena:
         return flat[: num_rows * size].view(num_rows, *row_shape)
 
 
-class Runner(Protocol):
-    """Runs work that reads and writes fixed buffers only, so that doing it twice changes nothing."""
+class Runner:
+    """Runs work that reads and writes fixed buffers only, so that doing it twice changes nothing.
 
-    @property
-    def captures(self) -> bool:
-        """Whether the first run takes long, so that no request should wait for it."""
-        ...
+    On CUDA it captures work the first time and replays it from then on. Where that fails, and elsewhere, it
+    runs kernel by kernel. While it `captures`, a first run takes seconds, and no request should wait for it.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
+        self._pool: Any = None
+        self.captures = device.type == "cuda"
 
     def run(self, key: Hashable, work: Work) -> None:
         """Do `work`; the same key always comes with the same work."""
-        ...
-
-
-class EagerRunner:
-    """Does the work as it is written."""
-
-    captures = False
-
-    def run(self, key: Hashable, work: Work) -> None:  # noqa: ARG002 - see `Runner`
-        """See `Runner.run`."""
-        work()
-
-
-class GraphRunner:
-    """Captures work the first time and replays it from then on. If that fails, it runs kernel by kernel."""
-
-    def __init__(self) -> None:
-        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
-        self._pool: Any = None
-        self.captures = True
-
-    def run(self, key: Hashable, work: Work) -> None:
-        """See `Runner.run`. The first time takes the compilation of the kernels, seconds."""
         graph = self._graphs.get(key)
         if graph is None and self.captures:
             graph = self._captured(key, work)
@@ -211,8 +153,3 @@ class GraphRunner:
         self._pool = graph.pool()
         self._graphs[key] = graph
         return graph
-
-
-def runner_for(device: torch.device) -> Runner:
-    """Graphs where there is CUDA."""
-    return GraphRunner() if device.type == "cuda" else EagerRunner()

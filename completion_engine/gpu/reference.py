@@ -19,14 +19,14 @@ _HEAD_ROWS = 16384  # rows of the head at once, in float32
 
 @torch.inference_mode()
 def reference_logits(
-    model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits = 16
+    model: FamilyModel, tokens: Sequence[int], device: torch.device, bits: Bits, num_logits: int
 ) -> Tensor:
-    """Logits [num_tokens, vocab_size] float32 of a text, with weights rounded as beside layers of `bits`.
+    """Logits [num_logits, vocab_size] float32 of a text's last tokens.
 
-    Weights that their file quantises are its numbers.
+    Weights are rounded as beside layers of `bits`; those that their file quantises are its numbers.
     """
     for state in reference_states(model, tokens, device, bits):
-        x = state
+        x = state[-num_logits:]
     x = norm(x, model.norm.to(device), model.eps)
     file_head = model.quantised_head if bits < 16 else []
     head = None if file_head else model.head

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import torch
 
@@ -18,6 +18,7 @@ from completion_engine.errors import SlipstreamError, UserError
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, first_line, release_memory
 from completion_engine.request import CancelledError
+from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.weights import Precision, WeightKind
 
 BackendName = Literal["GPU kernels", "GPU torch", "CPU"]
@@ -27,8 +28,6 @@ _HALVES_FROM = (7, 0)  # older GPUs compute float16 many times slower than float
 _CPU = torch.device("cpu")
 _HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
 logger = logging.getLogger(__name__)
-_JUDGED_ROWS = 8  # rows of the pass by which backends are compared
-_MAY_WIN = 1.5  # a later backend is tried if this multiple of its least time is below the measured time
 R = TypeVar("R")
 
 
@@ -140,37 +139,20 @@ def choose_precision(name: str, device: torch.device) -> Precision:
 
 
 class BackendError(Exception):
-    """A backend cannot be used: its self-test failed, or memory is short. The message is the reason."""
+    """A backend cannot be used: its logits are wrong, or memory is short. The message is the reason."""
 
 
-class Timed(Protocol):
-    """A loaded target with pass times, by which a chain compares backends."""
-
-    def ms_of(self, num_rows: int) -> float:
-        """See `LanguageModel.ms_of`."""
-        ...
-
-
-T = TypeVar("T", bound=Timed)
-
-
-class BackendChain(Generic[T]):
+class BackendChain:
     """The backends for one target, tried in order.
 
     `load` loads the target on a backend. Any error, except for a wrong setting or a damaged file, is a reason
-    to try the next backend. `least_ms` returns the least time of a pass of a few rows on a backend.
+    to try the next backend.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        load: Callable[[Backend], T],
-        least_ms: Callable[[Backend], float] = lambda _: float("inf"),
-    ) -> None:
+    def __init__(self, plan: Plan, load: Callable[[Backend], LanguageModel]) -> None:
         self._backends: Sequence[Backend] = plan.backends
         self._reasons = list(plan.reasons)
-        self._load, self._least_ms = load, least_ms
-        self._is_compared = False
+        self._load = load
 
     @property
     def backend(self) -> Backend:
@@ -187,14 +169,14 @@ class BackendChain(Generic[T]):
         """Whether there is another backend after the one in use."""
         return len(self._backends) > 1
 
-    def run_on_best(self, build: Callable[[T], R]) -> R:
+    def run_on_best(self, build: Callable[[LanguageModel], R]) -> R:
         """Return the result of `build` with the target on the best backend on which both succeed.
 
         Raises the error of the last backend, or at once an error that no other backend would avoid.
         """
         while True:
             try:
-                return build(self._fastest())
+                return build(self._load(self.backend))
             except Exception as error:
                 if not self.fall_back(error):
                     raise
@@ -205,48 +187,14 @@ class BackendChain(Generic[T]):
             return False
         logger.warning("The target leaves %s", self.backend, exc_info=error)
         forget_frames(error)
-        self._drop(_sentence(error))
+        left, self._backends = self._backends[0], self._backends[1:]
+        self._reasons.append(f"{left}: {_sentence(error)}")
+        release_memory(left.device)
         return True
 
     def note(self, reason: str) -> None:
         """Add a note about a feature that is off on the backend in use."""
         self._reasons.append(reason)
-
-    def _drop(self, why: str) -> None:
-        left, self._backends = self._backends[0], self._backends[1:]
-        self._reasons.append(f"{left}: {why}")
-        release_memory(left.device)
-
-    def _fastest(self) -> T:
-        """Return the target on the first backend, or on a later one that is measured to be faster."""
-        target = self._load(self.backend)
-        if self._is_compared:
-            return target
-        self._is_compared = True
-        ms, best = target.ms_of(_JUDGED_ROWS), 0
-        rivals = [
-            at for at in range(1, len(self._backends)) if self._least_ms(self._backends[at]) * _MAY_WIN < ms
-        ]
-        if not rivals:
-            return target
-        del target  # two targets may not fit into memory
-        for at in rivals:
-            release_memory(self.backend.device)
-            if (other_ms := self._measured(at)) < ms:
-                ms, best = other_ms, at
-        for _ in range(best):
-            self._drop(f"a pass of {_JUDGED_ROWS} rows takes longer than {ms:.1f} ms.")
-        return self._load(self.backend)
-
-    def _measured(self, at: int) -> float:
-        """Milliseconds of a pass on a backend; infinity where it cannot be used."""
-        try:
-            return self._load(self._backends[at]).ms_of(_JUDGED_ROWS)
-        except CancelledError:
-            raise
-        except Exception:  # a backend that cannot be measured is not used; the first one works
-            logger.warning("%s cannot be measured", self._backends[at], exc_info=True)
-            return float("inf")
 
 
 def forget_frames(error: BaseException | None) -> None:

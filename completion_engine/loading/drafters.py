@@ -7,20 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.distilled import NUM_BEAMS, WEIGHTS, DrafterFiles, load_distilled
+from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.errors import DataError, SlipstreamError
 from completion_engine.gpu.machine import first_line
-from completion_engine.gpu.memory import as_graphed
 from completion_engine.loading.model import load_language_model
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import path_of
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
 from completion_engine.request import Progress, ShouldStop
-from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -39,7 +37,7 @@ def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver o
 ) -> dict[str, Drafter]:
     """Return the drafters by name, cheapest first. A target without a trained drafter gets no neural one.
 
-    A trained drafter that fails on a GPU is left out, and `note` gets the reason. Raises SlipstreamError if a
+    A trained drafter that fails is left out, and `note` gets the reason. Raises SlipstreamError if a
     draft model cannot be loaded or has another vocabulary.
     """
     found: dict[str, Drafter] = {}
@@ -60,6 +58,12 @@ def trained_folder(target: str) -> Path | None:
     if folder.parent != _TRAINED:
         return None  # the target is a path
     return folder if (folder / WEIGHTS).is_file() else None
+
+
+def check_drafter(target: str) -> None:
+    """Raise DataError if the drafter that is shipped for `target` is damaged."""
+    if trained := trained_folder(target):
+        DrafterFiles.read(trained)
 
 
 def _neural(  # noqa: PLR0913 - as above
@@ -92,34 +96,14 @@ def _neural(  # noqa: PLR0913 - as above
 def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warning) -> Drafter | None:
     """Return the drafter in `folder`, ready to draft for `target`. Errors as in `load_distilled`.
 
-    None if it fails on a GPU; then `note` gets the reason, and the target runs without it.
+    None if it fails otherwise; then `note` gets the reason, and the target runs without it.
     """
-    if target.device.type == "cpu" and as_graphed(target.decoder) is None:
-        return load_distilled(folder, target)
     try:
-        return _on_device(folder, target)
+        return load_distilled(folder, target)
     except SlipstreamError:
         raise
-    except Exception as error:  # errors of GPU kernels and libraries have no common base class
-        logger.warning("The trained drafter fails on the GPU", exc_info=True)
-        note(f"The trained drafter is not used: {_reason(error)}.")
+    except Exception as error:  # errors of a GPU's libraries have no common base class
+        logger.warning("The trained drafter fails", exc_info=True)
+        said = f"{type(error).__name__}: {first_line(str(error)) or 'it failed'}".rstrip(".")
+        note(f"The trained drafter is not used: {said}.")
         return None
-
-
-def _on_device(folder: Path, target: LanguageModel) -> Drafter:
-    decoder = as_graphed(target.decoder)
-    if decoder is None:
-        return load_distilled(folder, target)
-    from completion_engine.gpu.beam_search import (  # noqa: PLC0415 - needs triton
-        BeamSearch,
-        DeviceDrafter,
-        DeviceNetwork,
-    )
-
-    files = DrafterFiles.read(folder)
-    network = DeviceNetwork(files, target, decoder, NUM_BEAMS)
-    return DeviceDrafter(BeamSearch(network, files.temperatures), KVCache(target.cache_shape))
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {first_line(str(error)) or 'it failed'}".rstrip(".")

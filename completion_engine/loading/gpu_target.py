@@ -18,18 +18,18 @@ from completion_engine.gpu import machine
 from completion_engine.gpu.memory import BITS, MemoryPlan, plan_memory, read_geometry, why_not_model
 from completion_engine.gpu.reference import reference_logits
 from completion_engine.loading.backends import Backend, BackendError
-from completion_engine.loading.module_decoder import module_decoder, reading
 from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import Config, num_positions, open_weights
+from completion_engine.target_model.model_files import Config, num_positions, open_weights, reading
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
 NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, a drafter and the timed passes
 # error of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
 _MAX_ERROR = 0.1
-_NUM_COMPARED = 48  # tokens of the text whose logits are compared
+_NUM_TOKENS = 264  # tokens of the compared text
+_NUM_FIRST, _NUM_LAST = 40, 8  # tokens of the two passes whose logits are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +69,29 @@ def _on_kernels(backend: Backend, options: LoadOptions, config: Config) -> Langu
     if why_not := why_not_model(config):
         raise BackendError(f"{why_not}.")
     precision, plan = backend.precision, _fitting(backend, options)
-    keep_compiled_kernels()
-    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - needs triton
-    from completion_engine.gpu.selftest import check_kernels, check_launch  # noqa: PLC0415 - as above
+    # In our cache folder, which `slipstream uninstall` removes; a folder that the user sets is not changed.
+    kernel_folder = platformdirs.user_cache_path("slipstream", appauthor=False) / "triton"
+    os.environ.setdefault("TRITON_CACHE_DIR", str(kernel_folder))
+    from completion_engine.gpu import launch  # noqa: PLC0415 - needs triton
+    from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
 
-    check_launch(backend.device, precision.dtype)
+    # A compiler that fails shows before weights are read.
+    row = torch.zeros(1, 64, dtype=precision.dtype, device=backend.device)
+    launch.run_add_and_norm(row[None].float(), row[0], 1.0, row, row.clone())
     with reading(options.folder):
         family = FamilyModel(config, open_weights(options.folder, precision.dtype))
     capacity = _capacity(config, plan, options)
     decoder = GraphedDecoder(family, capacity, backend.device, BITS[precision.kind])
-    check_kernels(decoder)
     decoder.rehearse()
-    branches = InPlaceBranches(decoder.move)
-    target = LanguageModel(decoder, backend.device, precision, capacity, branches, rank=decoder.rank)
+    branches = InPlaceBranches()
+    target = LanguageModel(decoder, backend.device, precision, capacity, branches)
     _check_logits(target, family, options.text)
     return target
 
 
 def _on_torch(backend: Backend, options: LoadOptions, config: Config) -> LanguageModel:
+    from completion_engine.transformers_decoder import module_decoder  # noqa: PLC0415 - takes seconds
+
     plan = _fitting(backend, options)
     capacity = _capacity(config, plan, options)
     decoder = module_decoder(options.folder, config, capacity, backend.precision, backend.device)
@@ -99,13 +104,21 @@ def _on_torch(backend: Backend, options: LoadOptions, config: Config) -> Languag
 
 
 def _check_logits(target: LanguageModel, family: FamilyModel, text: Sequence[int]) -> None:
-    """Raise BackendError if the logits of a text differ from those of float32 torch."""
+    """Raise BackendError if the logits of a text differ from those of float32 torch.
+
+    The text is repeated until it has more keys than one program of attention sums. The last logits of a wide
+    pass and those of a narrow one after it are compared.
+    """
     if not text:
         return
-    tokens = text[:_NUM_COMPARED]
-    found = target.forward(tokens, KVCache(target.cache_shape), len(tokens)).float()
-    wanted = reference_logits(family, tokens, target.device, BITS[target.precision.kind])
-    error = float((found - wanted).norm() / wanted.norm())
+    tokens = (list(text) * _NUM_TOKENS)[: min(_NUM_TOKENS, target.capacity // 2)]
+    first, last = tokens[:-_NUM_LAST], tokens[-_NUM_LAST:]
+    cache, num_first = KVCache(target.cache_shape), min(_NUM_FIRST, len(first))
+    found = target.forward(first, cache, num_first)
+    cache.keep(first)
+    found = torch.cat([found, target.forward(last, cache, _NUM_LAST)])
+    wanted = reference_logits(family, tokens, target.device, BITS[target.precision.kind], len(found))
+    error = float((found.float() - wanted).norm() / wanted.norm())
     if not error < _MAX_ERROR:  # also true for NaN
         raise BackendError(f"Its logits of a text differ from float32 torch by {error:.1%}.")
 
@@ -133,16 +146,3 @@ def _fitting(backend: Backend, options: LoadOptions) -> MemoryPlan | None:
 def _capacity(config: Config, plan: MemoryPlan | None, options: LoadOptions) -> int:
     wanted = plan.capacity if plan else options.capacity or _CAPACITIES[0]
     return min(wanted, num_positions(config) or wanted)
-
-
-def keep_compiled_kernels() -> None:
-    """Let Triton store compiled kernels in our cache folder, which `slipstream uninstall` removes.
-
-    A folder that the user sets for Triton is not changed.
-    """
-    os.environ.setdefault("TRITON_CACHE_DIR", str(triton_folder()))
-
-
-def triton_folder() -> Path:
-    """Return the folder of compiled GPU kernels."""
-    return platformdirs.user_cache_path("slipstream", appauthor=False) / "triton"

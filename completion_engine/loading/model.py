@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, partial
@@ -26,26 +27,28 @@ from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
-from completion_engine.cpu.packed_file import packed_path
+from completion_engine.cpu.kernels.stored_kernels import damaged_kernels
+from completion_engine.cpu.packed_file import damaged_in, packed_folder, packed_path
 from completion_engine.errors import MachineError
-from completion_engine.gpu.memory import BITS, Geometry, read_geometry
 from completion_engine.loading.backends import Backend, BackendChain, plan_here
 from completion_engine.loading.gpu_target import LoadOptions, load_on_gpu
-from completion_engine.loading.module_decoder import damaged, module_decoder, reading
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.runtime import whole_file
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, is_of_family, read_family_config
-from completion_engine.target_model.model_files import num_positions, open_weights, weight_files
+from completion_engine.target_model.model_files import (
+    damaged,
+    num_positions,
+    open_weights,
+    reading,
+    weight_files,
+)
 from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.threads import take_free_threads, thread_counts
 from completion_engine.target_model.weights import Precision
 
 CAPACITY = {"cpu": 2368, "cuda": 8192}  # positions of a KV slot
-_NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
-_NUM_ROUNDS = 3
-_PACKED_SHARE = 0.35  # size of weights of 4 to 8 bits with their scales, as a share of bf16
-_LAUNCHES_MS = 0.08  # per layer in plain torch: about 20 kernels of a few microseconds each
 logger = logging.getLogger(__name__)
 _VALID_S = 7 * 86_400
 # parts of the engine whose code influences the findings
@@ -62,11 +65,9 @@ def load_language_model(folder: Path, device: str, dtype: str, capacity: int = 0
     return chain_for(LoadOptions(folder, capacity), device, dtype).run_on_best(lambda target: target)
 
 
-def chain_for(options: LoadOptions, device: str, dtype: str) -> BackendChain[LanguageModel]:
+def chain_for(options: LoadOptions, device: str, dtype: str) -> BackendChain:
     """Return the chain of a target for the settings `device` and `dtype`; loads nothing yet."""
-    return BackendChain(
-        plan_here(device, dtype), partial(load_on, options), partial(least_pass_ms, options.folder)
-    )
+    return BackendChain(plan_here(device, dtype), partial(load_on, options))
 
 
 def load_on(options: LoadOptions, backend: Backend) -> LanguageModel:
@@ -91,6 +92,8 @@ def _load_on_cpu(backend: Backend, options: LoadOptions) -> LanguageModel:
             return _packed_model(family, folder, precision, capacity)
         if family:
             return LanguageModel(FloatDecoder(family, capacity), backend.device, precision, capacity)
+        from completion_engine.transformers_decoder import module_decoder  # noqa: PLC0415 - takes seconds
+
         decoder = module_decoder(folder, config, capacity, precision, backend.device)
         return LanguageModel(decoder, backend.device, precision, capacity)
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -114,33 +117,13 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     return model
 
 
-def least_pass_ms(folder: Path, backend: Backend) -> float:
-    """Return a lower bound for the milliseconds of a pass on the backend; infinity if sizes are unknown."""
-    geometry = read_geometry(folder)
-    if geometry is None:
-        return float("inf")
-    launches_ms = _LAUNCHES_MS * geometry.num_layers if backend.name == "GPU torch" else 0.0
-    return max(launches_ms, _pass_bytes(geometry, backend) / bytes_per_ms(backend.device))
-
-
-def _pass_bytes(geometry: Geometry, backend: Backend) -> float:
-    """Bytes of weights that a pass reads."""
-    kind = backend.precision.kind
-    if kind == "float":
-        return geometry.pass_bytes() * backend.precision.dtype.itemsize / 2
-    return geometry.pass_bytes() * _PACKED_SHARE if backend.name == "CPU" else geometry.pass_bytes(BITS[kind])
-
-
-@cache
-def bytes_per_ms(device: torch.device) -> float:
-    """Measure how fast a device reads its memory. Takes tens of milliseconds, once."""
-    numbers = torch.ones(_NUM_NUMBERS, device=device)
-    times = []
-    for _ in range(_NUM_ROUNDS):
-        begin = time.perf_counter()
-        numbers.sum().item()
-        times.append((time.perf_counter() - begin) * 1e3)
-    return numbers.nbytes / min(times)
+def damaged_files(folder: Path) -> Iterator[Path]:
+    """Yield the files for the target in `folder` that do not match their checksums. Reads all of them."""
+    layout = read_layout(folder)
+    if layout and layout.is_damaged():
+        yield layout.file
+    yield from damaged_in(packed_folder(weight_files(folder)))
+    yield from damaged_kernels()
 
 
 def findings_path(packed: Path, capacity: int) -> Path:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from completion_engine.errors import DataError, MachineError, SlipstreamError
-from completion_engine.models.gguf_layout import LAYOUT, read_layout
+from completion_engine.models.gguf_layout import read_layout
 from completion_engine.models.job import Monitor, ProgramOutcome, messages, run_program, worker
 from completion_engine.models.sources import sha256_of
 from completion_engine.runtime import parse_json
@@ -22,7 +22,6 @@ from completion_engine.runtime import parse_json
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-_NEEDED = ("config.json", "tokenizer.json")
 _FORMAT = 2
 _METADATA = "__metadata__"
 _MAX_HEADER_BYTES = 100 << 20  # the format's own limit
@@ -50,13 +49,9 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest, or None when there is none that can be used."""
     try:
         manifest: dict[str, Any] = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
-        files = manifest["files"]
-        is_usable = (
-            manifest["format"] == _FORMAT
-            and isinstance(manifest["source"], dict)
-            and not missing_from(files)
-            and all(map(_is_plain, files))
-            and all(type(file["num_bytes"]) is int and type(file["sha256"]) is str for file in files.values())
+        is_usable = manifest["format"] == _FORMAT and all(
+            type(file["num_bytes"]) is int and type(file["sha256"]) is str and _is_plain(name)
+            for name, file in manifest["files"].items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -68,7 +63,7 @@ def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
     manifest = read_manifest(folder)
     if manifest is None:
         return "its manifest is missing or unreadable"
-    if manifest["source"] != dict(source):
+    if manifest.get("source") != dict(source):
         return "it was made from another file"
     for name, file in manifest["files"].items():
         path = folder / name
@@ -77,13 +72,6 @@ def find_damage(folder: Path, source: Mapping[str, Any]) -> str:
         if path.stat().st_size != file["num_bytes"]:
             return f"{name} has {path.stat().st_size} bytes instead of {file['num_bytes']}"
     return weights_damage(folder)
-
-
-def missing_from(names: Collection[str]) -> str:
-    """The missing files of a prepared folder, or ""."""
-    if missing := [name for name in _NEEDED if name not in names]:
-        return missing[0]
-    return "" if LAYOUT in names or WEIGHTS in names else LAYOUT
 
 
 def header_damage(path: Path) -> str:
@@ -192,7 +180,6 @@ def prepare(source: Source, folder: Path, work: Path, job: Monitor) -> Path:
     outcome = run_program(program, work, job, measure)
     if outcome.exit_code != 0:
         raise _explain(source.file, outcome)
-    _check(source.file, fresh)
     write_manifest(fresh, source.facts)
     job.check()
     fresh.replace(folder)
@@ -229,11 +216,3 @@ def _explain(source: Path, outcome: ProgramOutcome) -> SlipstreamError:
         f"The program that reads {source.name} failed: {lines[-1][:300]}",
         advice="The installation may be damaged. Run `slipstream doctor` for details.",
     )
-
-
-def _check(source: Path, folder: Path) -> None:
-    if missing := missing_from([path.name for path in folder.iterdir()]):
-        raise DataError(
-            f"The files prepared for {source.name} are incomplete: {missing} is missing.",
-            advice="Try again.",
-        )

@@ -10,10 +10,11 @@ the first path lies in the document's own cache, each further one in a copy of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from completion_engine.target_model.in_flight import Brake
@@ -21,7 +22,6 @@ from completion_engine.target_model.kv_cache import CacheShape, KVCache, num_com
 from completion_engine.target_model.weights import RowTable
 
 MAX_BRANCHES = 4  # the trunk included; each further one holds a cache's memory
-Move = Callable[[KVCache, Sequence[int], int], None]  # see `gpu.decoder.GraphedDecoder.move`
 
 
 class Decoder(Protocol):
@@ -104,27 +104,11 @@ def lay_out(parents: Sequence[int]) -> Layout:
     return Layout(tuple(len(path) - 1 for path in paths), tuple(branches))
 
 
-class BranchStorage(Protocol):
-    """Where the rows of a tree's further branches lie, and how what proves true gets into the trunk."""
-
-    max_branches: int
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory held."""
-        ...
-
-    def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
-        """One cache for each branch, all holding what the trunk holds; room for a pass is made."""
-        ...
-
-    def keep(self, trunk: KVCache, layout: Layout, rows: Sequence[int], tokens: Sequence[int]) -> None:
-        """Declare the path `rows` true, whose tokens are `tokens`: its keys and values move to the trunk."""
-        ...
-
-
 class BranchCaches:
-    """The caches of further branches, brought up to date with the trunk when they are used."""
+    """The caches of further branches, brought up to date with the trunk when they are used.
+
+    `open` makes room for a pass, and `keep` moves what proves true into the trunk.
+    """
 
     max_branches = MAX_BRANCHES
 
@@ -161,16 +145,13 @@ class BranchCaches:
 
 
 class InPlaceBranches:
-    """See `BranchStorage`. Rows lie in row order, accepted ones are moved into line; needs no copies.
+    """As `BranchCaches`. Rows lie in row order, accepted ones are moved into line; needs no copies.
 
     For targets whose attention reads each row's ancestors through a table.
     """
 
     max_branches = 64
     num_bytes = 0
-
-    def __init__(self, move: Move) -> None:
-        self._move = move
 
     def open(self, trunk: KVCache, layout: Layout) -> list[KVCache]:
         """The trunk, once for each branch. Raises ValueError where the rows do not fit after it."""
@@ -186,6 +167,12 @@ class InPlaceBranches:
             raise ValueError(f"{path} is not a path of this tree")
         first = next((depth for depth, row in enumerate(path) if row != depth), len(path))
         if first < len(path):
-            start = trunk.num_cached
-            self._move(trunk, [start + row for row in path[first:]], start + first)
+            place = slice(trunk.num_cached + first, trunk.num_cached + len(path))
+            sources = torch.tensor(path[first:], device=trunk.hidden.device) + trunk.num_cached
+            trunk.hidden[place] = trunk.hidden[sources]
+            for part in (trunk.keys, trunk.values):
+                part[:, :, place] = part[:, :, sources]
         trunk.keep(tokens)
+
+
+BranchStorage = BranchCaches | InPlaceBranches

@@ -6,7 +6,7 @@ Has no access to drafts, prompts or the model's parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Protocol
 
@@ -134,10 +134,6 @@ def _logits_of(passes: Passes, cache: KVCache, tokens: Sequence[int], sizes: Seq
     return found
 
 
-Rank = Callable[[Tensor, int], list[RankedRow]]
-"""Ranks the first `num_tokens` logits of each row of logits [num_rows, vocab_size]; see `rank_rows`."""
-
-
 def first_largest(numbers: Tensor) -> Tensor:
     """The place [...] of the largest of `numbers` [..., num_tokens], of equal ones the first."""
     return lowest_best(numbers, torch.arange(numbers.shape[-1], device=numbers.device))
@@ -151,15 +147,6 @@ def lowest_best(numbers: Tensor, tokens: Tensor) -> Tensor:
     """
     is_best = numbers == numbers.amax(-1, keepdim=True)
     return torch.where(is_best, tokens, tokens.max()).amin(-1)
-
-
-def best_few(numbers: Tensor, num_best: int) -> list[int]:
-    """The places of the largest `num_best` of `numbers` [num_tokens], in this order."""
-    numbers, found = numbers.clone(), list[int]()
-    for _ in range(min(num_best, len(numbers))):
-        found.append(int(first_largest(numbers)))
-        numbers[found[-1]] = float("-inf")
-    return found
 
 
 def rank_rows(logits: Tensor, num_tokens: int) -> list[RankedRow]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,48 +19,24 @@ from completion_engine.request import Cancellation, CancelledError
 _POLL_S = 0.0002  # a chunk of a prompt takes milliseconds
 
 
-class Mark(Protocol):
-    """A point in a device's work."""
+class Mark:
+    """A point in a device's work: on a GPU in its present stream, elsewhere the present."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._s = time.perf_counter()
+        self._event: Any = None
+        if device.type == "cuda":
+            self._event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # untyped in torch
+            self._event.record()
 
     def is_passed(self) -> bool:
         """Return whether the device got here."""
-        ...
+        return self._event is None or bool(self._event.query())
 
     def ms_since(self, earlier: Mark) -> float:
-        """Return milliseconds from another mark to this one; both are passed."""
-        ...
-
-
-class HostMark:
-    """A point in the work of a device that computes while the host waits: the present."""
-
-    def __init__(self) -> None:
-        self._s = time.perf_counter()
-
-    def is_passed(self) -> bool:
-        """See `Mark`."""
-        return True
-
-    def ms_since(self, earlier: Mark) -> float:
-        """See `Mark`."""
-        assert isinstance(earlier, HostMark)  # noqa: S101 - a device has marks of one kind
-        return (self._s - earlier._s) * 1e3
-
-
-class CudaMark:
-    """A point in a GPU's present stream."""
-
-    def __init__(self) -> None:
-        self._event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # untyped in torch
-        self._event.record()
-
-    def is_passed(self) -> bool:
-        """See `Mark`."""
-        return bool(self._event.query())  # type: ignore[no-untyped-call]  # as above
-
-    def ms_since(self, earlier: Mark) -> float:
-        """See `Mark`."""
-        assert isinstance(earlier, CudaMark)  # noqa: S101 - a device has marks of one kind
+        """Return milliseconds from another mark of the device to this one; both are passed."""
+        if earlier._event is None or self._event is None:
+            return (self._s - earlier._s) * 1e3
         return float(earlier._event.elapsed_time(self._event))
 
 
@@ -101,11 +77,6 @@ class InFlight:
             time.sleep(_POLL_S)
         self._running = None
         running.report(running.end.ms_since(running.begin))
-
-
-def mark_of(device: torch.device) -> Callable[[], Mark]:
-    """Return what makes marks in the work of a device."""
-    return CudaMark if device.type == "cuda" else HostMark
 
 
 class Brake:

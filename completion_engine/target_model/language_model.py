@@ -8,19 +8,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from completion_engine.target_model.decoder import BranchCaches, BranchStorage, Decoder, lay_out
 from completion_engine.target_model.exactness import (
-    Rank,
     branches_are_exact,
     fixed_width_holds,
-    rank_rows,
     rows_are_invariant,
 )
-from completion_engine.target_model.in_flight import InFlight, Mark, mark_of
+from completion_engine.target_model.in_flight import InFlight, Mark
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_be_final, measure, rehearse, resume
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
@@ -49,19 +48,18 @@ class LanguageModel:
         branches: BranchStorage | None = None,
         known: Findings | None = None,
         mark: Callable[[], Mark] | None = None,
-        rank: Rank = rank_rows,
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
         Results of an earlier load that are `known` are reused, except times that were disturbed and can be
-        measured better now. A known target has run no pass yet: see `rehearse`. `rank` ranks logits.
+        measured better now. A known target has run no pass yet: see `rehearse`.
         """
-        self.decoder, self.device, self.rank = decoder, device, rank
+        self.decoder, self.device = decoder, device
         self.precision, self.capacity = precision, capacity
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
-        self._in_flight = InFlight(decoder.brake, mark or mark_of(device))
+        self._in_flight = InFlight(decoder.brake, mark or partial(Mark, device))
         wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
         self.is_row_invariant = (

@@ -7,7 +7,8 @@ to kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -140,4 +141,21 @@ def _short(value: object) -> str:
 def _refuse(reason: str) -> NoReturn:
     raise DataError(
         f"The model is damaged: {reason}.", advice="Download it again with `slipstream models pull`."
+    )
+
+
+@contextlib.contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Turn a ValueError in the block into a DataError, because it comes from a model's damaged files."""
+    try:
+        yield
+    except ValueError as error:
+        raise damaged(folder, error) from error
+
+
+def damaged(folder: Path, error: Exception) -> DataError:
+    """Return the error for a folder whose files cannot be loaded."""
+    return DataError(
+        f"The model in {folder} cannot be loaded: {error}",
+        advice="Download it again with `slipstream models pull`.",
     )

@@ -165,11 +165,6 @@ class ThreadGovernor:
         with self._pass_cores.used_by(self.num_threads):
             yield
 
-    def look_anew(self) -> None:
-        """Forget what others used so far: the next look is at a tenth of a second, for which this blocks."""
-        self._free_cores()
-        time.sleep(_LOOK_S)
-
     def record(self, pace: float, now_s: float) -> None:
         """A pass took `pace` times as long as at load; `now_s` as for `chosen`."""
         self._seen.append(pace)

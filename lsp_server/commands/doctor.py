@@ -181,7 +181,7 @@ def _speed_check(pass_ms: Mapping[str, float], *, has_drafter: bool) -> Check:
 
 def _damaged_files(settings: Settings) -> list[str]:
     """The names of the damaged files of a target that is on this machine."""
-    from completion_engine.loading.stored_files import damaged_files  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.model import damaged_files  # noqa: PLC0415 - loads torch
     from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
 
     return [file.name for file in damaged_files(ModelStore().ensure(settings.target))]

@@ -73,7 +73,8 @@ def verify(model: Id) -> None:
 
 def _damaged_beside(model: str) -> list[Path]:
     """The damaged files that loading a model has stored. Raises DataError for a drafter of this version."""
-    from completion_engine.loading.stored_files import check_drafter, damaged_files  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.drafters import check_drafter  # noqa: PLC0415 - loads torch
+    from completion_engine.loading.model import damaged_files  # noqa: PLC0415 - loads torch
 
     check_drafter(model)
     return [*damaged_files(ModelStore().folder(model))]

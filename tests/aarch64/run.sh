@@ -45,6 +45,6 @@ left_out=(
     --deselect tests/ngram_cache/test_ignore.py::test_no_pattern_takes_much_longer_for_any_name_than_ordinary_rules
 )
 # Training is left out too: it takes hours here.
-left_out+=(--ignore tests/lsp_server/commands/test_distill.py)
+left_out+=(--ignore tests/scripts/distillation/test_command.py)
 export HF_HUB_OFFLINE=1 SLIPSTREAM_AHEAD=$installer
 exec "$folder/python" -m pytest -p no:cacheprovider -p no:xdist -o timeout=0 --durations 10 "${left_out[@]}" "${suites[@]}"

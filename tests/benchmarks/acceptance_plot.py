@@ -24,7 +24,7 @@ _TABLE = "| depth | guesses |"
 
 
 def acceptance_plot(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `slipstream distill` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `scripts.distillation` wrote.")],
 ) -> None:
     """Draw the figures of a drafter's card, and show the picture in the card."""
     check_plot(folder / _PICTURE)
@@ -32,7 +32,7 @@ def acceptance_plot(
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     survival = [float(share) for share in _ROW.findall(text)]
     if not survival:
-        raise UserError(f"{folder} has no card with figures.", advice="Name a folder that distill wrote.")
+        raise UserError(f"{folder} has no card with figures.", advice="Name a trained drafter.")
     title = next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
     write_acceptance_plot(survival, title, folder / _PICTURE)
     if _IMAGE not in text:

@@ -61,12 +61,11 @@ def machine_with_gpu() -> Iterator[pytest.MonkeyPatch]:
     """A machine with `GPU`, on which loading takes seconds in the interpreter."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_target, "_CAPACITIES", (CAPACITY,))
-        patch.setattr(gpu_target, "_NUM_COMPARED", 8)
+        patch.setattr(gpu_target, "_NUM_TOKENS", 16)
         patch.setattr(loading, "_NUM_WARM_UP_TOKENS", 1)
         patch.setattr(gpu_target, "LanguageModel", QuickTarget)
         patch.setattr(model, "LanguageModel", QuickTarget)
         patch.setattr(model, "CAPACITY", {"cpu": CAPACITY, "cuda": CAPACITY})
-        patch.setattr(model, "least_pass_ms", lambda *_: float("inf"))
         with pytest.MonkeyPatch.context() as gpu:
             gpu.setattr(machine, "find_gpu", lambda: GPU)
             gpu.setattr(machine, "num_free_bytes", lambda _: 8_000_000_000)

@@ -22,7 +22,6 @@ DATA = (
     "completion_engine/suggestions/",
     "completion_engine/languages/",
     "completion_engine/context/",
-    "completion_engine/distillation/pipeline.py",
     "completion_engine/cpu/kernels/",
     "completion_engine/gpu/kernels/",
     "ngram_cache/redaction/",

@@ -1,4 +1,4 @@
-"""The work between the products, by rows or heads: embedding, norms, rotary, cache writes, the best tokens.
+"""The work between the products, by rows or heads: embedding, norms, rotary, cache writes.
 
 Each also adds up the parts of a product, in their order. For `pass_inputs` see `kernels.attention`.
 """
@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 
 from completion_engine.gpu.kernels.attention import HEADER
-
-LOWEST: tl.constexpr = tl.constexpr(-3.0e38)
 
 
 @triton.jit
@@ -38,20 +36,16 @@ def embed(pass_inputs, embedding, norm, x, y, eps, hidden_size: tl.constexpr, bl
 @triton.jit(do_not_specialize=["num_rows"])
 def add_and_norm(
     parts, norm, x, y, num_rows, eps,
-    num_parts: tl.constexpr, hidden_size: tl.constexpr, block: tl.constexpr, is_first: tl.constexpr,
+    num_parts: tl.constexpr, hidden_size: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """x [num_rows, hidden_size] += the product whose parts these are; y: the norm of the new x.
-
-    `is_first`: nothing was there before, x is the product.
-    """
+    """x [num_rows, hidden_size] += the product whose parts these are; y: the norm of the new x."""
     row = tl.program_id(0)
     inner = tl.arange(0, block)
     is_inner = inner < hidden_size
     total = tl.load(parts + row * hidden_size + inner, mask=is_inner, other=0.0)
     for part in range(1, num_parts):
         total += tl.load(parts + (part * num_rows + row) * hidden_size + inner, mask=is_inner, other=0.0)
-    if not is_first:
-        total += tl.load(x + row * hidden_size + inner, mask=is_inner, other=0.0).to(tl.float32)
+    total += tl.load(x + row * hidden_size + inner, mask=is_inner, other=0.0).to(tl.float32)
     value = total.to(x.dtype.element_ty)
     tl.store(x + row * hidden_size + inner, value, mask=is_inner)
     result = normed(value.to(tl.float32), norm, inner, is_inner, hidden_size, eps)
@@ -125,38 +119,6 @@ def place_heads(
 
 
 @triton.jit
-def move_rows(
-    pass_inputs, sources, states,
-    num_kv: tl.constexpr, head_size: tl.constexpr, hidden_size: tl.constexpr, num_layers: tl.constexpr,
-    capacity: tl.constexpr, num_rows: tl.constexpr, block: tl.constexpr,
-):  # fmt: skip
-    """Move the rows `sources` [num_rows] after the cached positions to the rows from 0 on.
-
-    One program for the keys and one for the values of each layer and head, then one for each block of the
-    hidden states. All is read before anything is written: sources and places overlap.
-    """
-    at = tl.program_id(0)
-    dtype: tl.constexpr = states.dtype.element_ty
-    num_heads: tl.constexpr = num_layers * num_kv
-    start = tl.load(pass_inputs + 3)
-    rows = tl.arange(0, num_rows)
-    source = start + tl.load(sources + rows)
-    inner = tl.arange(0, block)
-    if at < 2 * num_heads:
-        part = tl.multiple_of(tl.load(pass_inputs + at // num_heads).to(tl.pointer_type(dtype)), 16)
-        part += (at % num_heads).to(tl.int64) * capacity * head_size
-        size = head_size
-    else:
-        part = tl.multiple_of(tl.load(pass_inputs + 2).to(tl.pointer_type(dtype)), 16)
-        inner += (at - 2 * num_heads) * block
-        size = hidden_size
-    mask = (start + rows < capacity)[:, None] & (inner < size)[None, :]
-    value = tl.load(part + source[:, None] * size + inner[None, :], mask=mask)
-    tl.debug_barrier()
-    tl.store(part + (start + rows)[:, None] * size + inner[None, :], value, mask=mask)
-
-
-@triton.jit
 def store_hidden(pass_inputs, y, hidden_size: tl.constexpr, block: tl.constexpr):
     """Keep the last hidden states y [num_rows, hidden_size] in the cache."""
     row = tl.program_id(0)
@@ -166,63 +128,3 @@ def store_hidden(pass_inputs, y, hidden_size: tl.constexpr, block: tl.constexpr)
         hidden = tl.multiple_of(tl.load(pass_inputs + 2).to(tl.pointer_type(y.dtype.element_ty)), 16)
         value = tl.load(y + row * hidden_size + inner, mask=is_inner)
         tl.store(hidden + (tl.load(pass_inputs + 3) + row) * hidden_size + inner, value, mask=is_inner)
-
-
-@triton.jit(do_not_specialize=["num_tokens"])
-def best_of_blocks(
-    logits, tops, totals, values, tokens, num_tokens,
-    vocab_size: tl.constexpr, num_best: tl.constexpr, block: tl.constexpr,
-):  # fmt: skip
-    """The best of each block of a row's first `num_tokens` logits; one program a block and a row.
-
-    logits [num_rows, vocab_size]; the largest of a block and its sum of e**(logit - largest) go to tops and
-    totals [num_rows, num_blocks], the best to values and tokens [num_rows, num_blocks, num_best].
-    """
-    row = tl.program_id(1)
-    inner = tl.program_id(0) * block + tl.arange(0, block)
-    is_token = inner < num_tokens
-    value = tl.load(logits + row.to(tl.int64) * vocab_size + inner, mask=is_token, other=float("-inf"))
-    value = value.to(tl.float32)
-    top = tl.max(value, 0)
-    at = row * tl.num_programs(0) + tl.program_id(0)
-    tl.store(tops + at, top)
-    base = tl.maximum(top, LOWEST)  # a block of padding has no top
-    tl.store(totals + at, tl.sum(tl.exp(value - base), 0))
-    for rank in tl.static_range(num_best):
-        best = tl.max(value, 0)
-        token = tl.min(tl.where(value == best, inner, num_tokens - 1), 0)  # a token, even where all are NaN
-        tl.store(values + at * num_best + rank, best)
-        tl.store(tokens + at * num_best + rank, token.to(tl.int64))
-        value = tl.where(inner == token, float("-inf"), value)
-
-
-@triton.jit(do_not_specialize=["num_tokens", "num_rows"])
-def best_of_rows(
-    tops, totals, values, tokens, record, num_tokens, num_rows,
-    num_best: tl.constexpr, num_blocks: tl.constexpr, block: tl.constexpr, candidate_block: tl.constexpr,
-):  # fmt: skip
-    """The best of each row, from those of its blocks; one program a row.
-
-    record [2 * num_best + 1, num_rows]: tokens by rank, the bits of their logits by rank, and the bits of the
-    logarithm of the sum, all float32.
-    """
-    row = tl.program_id(0)
-    each = tl.arange(0, block)
-    top = tl.load(tops + row * num_blocks + each, mask=each < num_blocks, other=float("-inf"))
-    total = tl.load(totals + row * num_blocks + each, mask=each < num_blocks, other=0.0)
-    highest = tl.maximum(tl.max(top, 0), LOWEST)
-    log_sum = highest + tl.log(tl.sum(total * tl.exp(top - highest), 0))
-    inner = tl.arange(0, candidate_block)
-    is_used = inner < num_blocks * num_best
-    first = row * num_blocks * num_best
-    value = tl.load(values + first + inner, mask=is_used, other=float("-inf"))
-    token = tl.load(tokens + first + inner, mask=is_used, other=0)
-    for rank in tl.static_range(num_best):
-        best = tl.max(value, 0)
-        chosen = tl.min(tl.where((value == best) & is_used, token, num_tokens - 1), 0)
-        tl.store(record + rank * num_rows + row, chosen)
-        bits = best.to(tl.int32, bitcast=True).to(tl.int64)
-        tl.store(record + (num_best + rank) * num_rows + row, bits)
-        value = tl.where(token == chosen, float("-inf"), value)
-    bits = log_sum.to(tl.int32, bitcast=True).to(tl.int64)
-    tl.store(record + 2 * num_best * num_rows + row, bits)

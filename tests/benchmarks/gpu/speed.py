@@ -68,17 +68,15 @@ def family_decoder(
 ) -> tuple[Decoder, BranchStorage | None]:
     """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
 
-    On a GPU its kernels are checked and its passes captured. Raises UserError for weights of a `kind` that it
-    cannot hold, KernelError for a kernel that is wrong.
+    On a GPU its passes are captured. Raises UserError for weights of a `kind` that it
+    cannot hold.
     """
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder
-        from completion_engine.gpu.selftest import check_kernels
 
         graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
-        check_kernels(graphed)
         graphed.rehearse()
-        return graphed, InPlaceBranches(graphed.move)
+        return graphed, InPlaceBranches()
     if kind == "int8":
         return Int8Decoder(model, num_positions), None
     return FloatDecoder(model, num_positions), None

@@ -14,7 +14,7 @@ from triton.runtime.errors import OutOfResources
 
 from completion_engine.gpu.launch import num_processors, run_product
 from completion_engine.gpu.memory import Geometry
-from completion_engine.gpu.passes import ROW_BLOCK, runner_for
+from completion_engine.gpu.passes import ROW_BLOCK, Runner
 from completion_engine.gpu.weights import Bits, Tiles, Weight, hold, tiles_for
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms
@@ -96,7 +96,7 @@ def _product_ms(weight: Weight, tiles: Tiles) -> float:
         for copy in copies:
             run_product(copy, tiles, x, parts)
 
-    runner = runner_for(device)  # captured, as a pass is: else launching would be measured
+    runner = Runner(device)  # captured, as a pass is: else launching would be measured
     try:
         return time_ms(lambda: runner.run("product", work), device, num_rounds=3, in_row=3) / num_copies
     except OutOfResources:

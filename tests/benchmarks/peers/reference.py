@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from completion_engine.errors import MachineError
-from completion_engine.loading.module_decoder import build_modules
 from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
@@ -146,6 +145,8 @@ def _num_logits(folder: Path) -> int:
 
 def _load(folder: Path, target: LanguageModel) -> Any:
     from transformers import GenerationConfig
+
+    from completion_engine.transformers_decoder import build_modules
 
     try:
         model = build_modules(folder, target.precision.dtype).to(target.device)

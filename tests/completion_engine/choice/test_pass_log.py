@@ -94,13 +94,11 @@ def load_and_die(folder: Path) -> None:
     assert done.returncode < 0
 
 
-def test_files_are_made_anew_after_two_loads_that_never_ended_and_three_are_enough(tmp_path: Path) -> None:
+def test_three_loads_that_never_ended_are_enough(tmp_path: Path) -> None:
     attempts = Attempts(tmp_path)
-    for needs_new_files, refused in ((False, []), (True, []), (True, ["large"])):
+    for refused in ([], [], ["large"]):
         load_and_die(tmp_path)
-        assert attempts.needs_new_files("large") == needs_new_files
         assert list(attempts.refused(["small", "large"])) == refused
-    assert not attempts.needs_new_files("small")
 
 
 def test_a_load_that_ends_takes_back_what_came_before(tmp_path: Path) -> None:

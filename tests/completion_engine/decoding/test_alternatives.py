@@ -92,7 +92,7 @@ def test_behind_a_branch_stands_what_the_target_writes_there_by_itself(
     place = prepared(target, tokenizer, healed)
     first = place.decode(CompletionStats())
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
-    branches = rank_runners_up(place, first, num_chars)
+    branches = rank_runners_up(first, num_chars)
     assert len(branches) > 4
     assert sorted(branches, key=lambda branch: -branch.path_probability) == branches
     for branch in branches:
@@ -110,7 +110,7 @@ def test_a_branch_is_as_likely_as_the_target_says(target: LanguageModel, tokeniz
     place = prepared(target, tokenizer, b"")
     first = place.decode(CompletionStats())
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
-    for branch in rank_runners_up(place, first, num_chars):
+    for branch in rank_runners_up(first, num_chars):
         path = [*first.tokens[: branch.num_shared], branch.token]
         logits = target.forward([*place.prompt.tokens, *path[:-1]], KVCache(target.cache_shape), len(path))
         chances = torch.softmax(logits[:, : tokenizer.num_tokens].float(), -1)
@@ -126,7 +126,7 @@ def test_the_confidence_of_an_alternative_counts_each_token_once(
     place = prepared(target, tokenizer, healed)
     first = place.decode(CompletionStats())
     num_chars = run(first, NoRules(), Limits(12), Cancellation()).num_chars
-    late = [branch for branch in rank_runners_up(place, first, num_chars) if branch.num_shared > 1]
+    late = [branch for branch in rank_runners_up(first, num_chars) if branch.num_shared > 1]
     assert late
     for branch in late:
         num_tokens = branch.num_shared + 1

@@ -21,6 +21,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.text_window import CursorContext
 from ngram_cache import NgramIndex
 from tests.benchmarks.quality.text_probabilities import probabilities_of, token_probabilities
+from tests.completion_engine.decoding.mixture import mixed
 
 Make = Callable[..., CompletionEngine]
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
@@ -46,7 +47,7 @@ def test_a_probability_is_the_share_of_all_that_may_be_written(
     bound = HealingConstraint(tokenizer, healed)
     picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
     picks = picker.pick(OpenRows([1, 2, 3], [3], [-1], bound), logits)
-    row = bias.mixed(logits[0], [1, 2, 3]) if is_mixed else logits[0]
+    row = mixed(bias, logits[0], [1, 2, 3]) if is_mixed else logits[0]
     allowed = bound.candidates() if healed else list(range(tokenizer.num_tokens))
     shares = dict(zip(allowed, torch.softmax(row[allowed], -1).tolist(), strict=True))
     (probability,) = picks.probabilities

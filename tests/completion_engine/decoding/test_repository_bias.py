@@ -23,6 +23,7 @@ from completion_engine.request import Cancellation, CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
+from tests.completion_engine.decoding.mixture import mixed
 
 Make = Callable[..., CompletionEngine]
 NUM_TOKENS = 16
@@ -54,8 +55,8 @@ def test_the_mixture_is_what_its_formula_says(
     expected = (1 - weight) * torch.softmax(logits[:20], -1)
     for token, part in share.items():
         expected[token] += weight * part
-    mixed = torch.softmax(bias.mixed(logits, context), -1)
-    torch.testing.assert_close(mixed, expected, atol=2e-6, rtol=1e-5)
+    found = torch.softmax(mixed(bias, logits, context), -1)
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,7 +73,7 @@ def test_the_pick_is_the_mixtures_best(
     bound = HealingConstraint(tokenizer, healed)
     rows = OpenRows([1, 2, 3], [3], [-1], bound)
     allowed = bound.candidates() if healed else range(tokenizer.num_tokens)
-    expected = sampler.pick_out_of(bias.mixed(logits[0], [1, 2, 3]), allowed, 3)
+    expected = sampler.pick_out_of(mixed(bias, logits[0], [1, 2, 3]), allowed, 3)
     assert Picker(sampler, bias).pick(rows, logits).tokens == [expected]
 
 

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from completion_engine.cpu.linear import Linear, can_quantise
-from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.drafting.distilled import (
     CONFIG,
     WEIGHTS,
@@ -34,6 +33,7 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.weights import WeightKind
+from scripts.distillation.trained_network import Batch, DrafterNetwork
 
 needs_bytes = pytest.mark.skipif(
     not can_quantise(torch.device("cpu")), reason="no fast products of bytes here"
@@ -311,7 +311,7 @@ def test_damaged_files_are_named_with_advice(folder: Path, damage: Callable[[Pat
     damage(folder)
     with pytest.raises(DataError, match="cannot be read") as caught:
         DrafterFiles.read(folder)
-    assert "slipstream distill" in caught.value.advice
+    assert "train your own" in caught.value.advice
 
 
 def _change(folder: Path, key: str, value: object) -> None:

@@ -22,16 +22,13 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from completion_engine.gpu.blocks import form_of_kind
-from completion_engine.gpu.kernels import attention, draft, product, rows
+from completion_engine.gpu.kernels import attention, product, rows
 from completion_engine.gpu.launch import (
     ATTEND_OPTIONS,
-    BEST_BLOCK,
-    BEST_OPTIONS,
     EXACT,
     HEAD_OPTIONS,
     ProductCut,
 )
-from completion_engine.gpu.launch_draft import FIND_OPTIONS
 from completion_engine.gpu.weights import BYTES, PLAIN, Tiles
 
 HEADS = {"num_kv": 2, "num_groups": 6, "head_size": 128, "capacity": 8192}
@@ -86,27 +83,15 @@ def jobs(turn: int | None = None) -> list[Job]:
                 found.append((f"gated {name} {num_rows}", product.gated_product, constants, cut.options))
     hidden = {"hidden_size": 1536, "block": 2048}
     joined = {"num_heads": 12, "head_size": 128, "chunk": 256}
-    moved = {"num_kv": 2, "head_size": 128, "num_layers": 28, "capacity": 8192, "num_rows": 16, "block": 128}
     placed = QUERY_HEADS | {"num_parts": 4, "has_bias": True}
-    turned = {"num_parts": 4, "num_heads": 12, "head_size": 128}
-    chosen = {"num_beams": 3, "breadth": 4, "block": 16, "is_first": False}
-    ranked = {"vocab_size": 151936, "num_best": 8}
-    merged = {"num_best": 8, "num_blocks": 75, "block": 128, "candidate_block": 1024}
     return [
         *found,
-        ("rank blocks", rows.best_of_blocks, ranked | {"block": BEST_BLOCK}, BEST_OPTIONS),
-        ("rank rows", rows.best_of_rows, merged, BEST_OPTIONS),
         ("join", attention.join_chunks, joined, HEAD_OPTIONS),
         ("embed", rows.embed, hidden, EXACT),
-        ("add", rows.add_and_norm, hidden | {"num_parts": 4, "is_first": False}, EXACT),
+        ("add", rows.add_and_norm, hidden | {"num_parts": 4}, EXACT),
         ("heads", rows.place_heads, placed | {"has_norms": True}, HEAD_OPTIONS),
         ("heads without norms", rows.place_heads, placed | {"has_norms": False}, HEAD_OPTIONS),
-        ("move", rows.move_rows, moved | {"hidden_size": 1536}, EXACT),
         ("hidden", rows.store_hidden, hidden, EXACT),
-        ("draft inputs", draft.join_inputs, hidden | {"is_first": False}, EXACT),
-        ("draft queries", draft.turn_queries, turned, HEAD_OPTIONS),
-        ("draft find", draft.find_best, {"num_tokens": 16384, "breadth": 4, "block": 16384}, FIND_OPTIONS),
-        ("draft choose", draft.choose_beams, chosen, HEAD_OPTIONS),
     ]
 
 

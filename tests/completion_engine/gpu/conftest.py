@@ -120,8 +120,8 @@ def decoder(graphed: Callable[[str], Any]) -> Any:
 def target(decoder: Any, device: torch.device) -> LanguageModel:
     """A random target on our kernels."""
     dtype = decoder.embedding.dtype
-    precision, branches = Precision(str(dtype), dtype), InPlaceBranches(decoder.move)
-    return Untimed(decoder, device, precision, 300, branches, rank=decoder.rank)
+    precision, branches = Precision(str(dtype), dtype), InPlaceBranches()
+    return Untimed(decoder, device, precision, 300, branches)
 
 
 @pytest.fixture(scope="session")

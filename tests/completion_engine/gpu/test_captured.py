@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from completion_engine.drafting.distilled import NUM_BEAMS, DrafterFiles
 from completion_engine.gpu.passes import PassShape
 from completion_engine.target_model.decoder import lay_out
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from tests.completion_engine.gpu.captured import (
-    buffers_of,
     captured,
     changed,
     programs_shuffled,
@@ -28,59 +26,31 @@ PROMPT = [3, 14, 15, 9, 26, 5, 35, 8, 3, 14, 15, 9]
 TREE = [-1, 0, 0, 2, 2, 4]
 
 
-@pytest.fixture(scope="module")
-def search(random_drafter: DrafterFiles, target: LanguageModel, decoder: Any) -> Any:
-    """The search of a trained drafter."""
-    from completion_engine.gpu.beam_search import BeamSearch, DeviceNetwork
-
-    network = DeviceNetwork(random_drafter, target, decoder, NUM_BEAMS)
-    return BeamSearch(network, random_drafter.temperatures)
-
-
 @pytest.fixture
-def primed(target: LanguageModel, search: Any) -> KVCache:
-    """A cache that holds all of the prompt but its last token, after which the search will look."""
+def primed(target: LanguageModel) -> KVCache:
+    """A cache that holds all of the prompt but its last token."""
     cache = KVCache(target.cache_shape)
     target.forward(PROMPT[:-1], cache, 0)
     cache.keep(PROMPT[:-1])
-    search.network.fill(cache, 0, PROMPT[-1])
     return cache
 
 
-def work_space(decoder: Any, search: Any) -> list[torch.Tensor]:
-    """The buffers that passes and searches write before they read them."""
-    network = search.network
-    return [
-        *decoder._arena._flat.values(), search._record.view(torch.int64),
-        network._inputs, network._gated, network._x, network._normed, network.states, network._queries,
-        network._result, network._flat, network.logits, *(part for _, part in buffers_of(network._partial)),
-    ]  # fmt: skip
-
-
 @torch.inference_mode()
-def passes_and_search(target: LanguageModel, search: Any, primed: KVCache) -> list[torch.Tensor]:
-    """Run a tree, a chain, a ranking and a search; return logits, what was found and the cache."""
+def run_passes(target: LanguageModel, primed: KVCache) -> list[torch.Tensor]:
+    """Run a tree and a chain; return logits and the cache."""
     found = [target.forward(PROMPT[-1:] * len(TREE), primed, len(TREE), TREE).clone()]
     found.append(target.forward(PROMPT * 2, primed, 1).clone())
-    found += [
-        torch.tensor([*row.logits, *row.logits.values(), row.log_sum], dtype=torch.float64)
-        for row in target.rank(found[0], target.vocab_size)
-    ]
-    search.network.first.copy_(primed.hidden[primed.num_cached - 1 : primed.num_cached])
-    search.compute()
-    guesses = search.read()
-    found += [torch.tensor(part) for part in (guesses.tokens, guesses.shares, guesses.chosen)]
     end = primed.num_cached + 3
     return [*found, primed.keys[:, :, :end], primed.values[:, :, :end], primed.hidden[:end]]
 
 
 def test_neither_order_nor_late_stores_nor_old_memory_change_a_bit(
-    decoder: Any, target: LanguageModel, search: Any, primed: KVCache
+    decoder: Any, target: LanguageModel, primed: KVCache
 ) -> None:
-    wanted = [part.clone() for part in passes_and_search(target, search, primed)]
-    spoil(*work_space(decoder, search))
+    wanted = [part.clone() for part in run_passes(target, primed)]
+    spoil(*decoder._arena._flat.values())
     with programs_shuffled(seed=1) as launched, stores_delayed() as made:
-        found = passes_and_search(target, search, primed)
+        found = run_passes(target, primed)
     assert max(launched) > 16
     assert sum(made) > sum(launched) / 2
     for one, other in zip(found, wanted, strict=True):
@@ -89,25 +59,18 @@ def test_neither_order_nor_late_stores_nor_old_memory_change_a_bit(
 
 
 @torch.inference_mode()
-def test_captured_work_leaves_the_same_buffers_however_often_it_runs(
-    decoder: Any, search: Any, primed: KVCache
-) -> None:
+def test_captured_work_leaves_the_same_buffers_however_often_it_runs(decoder: Any, primed: KVCache) -> None:
     """And asks torch for nothing that waits, allocates or copies from the host."""
     buffers = decoder.buffers(PassShape(16, is_tree=True, wants_logits=True))
     buffers.inputs.fill(PROMPT[-1:] * len(TREE), lay_out(TREE), primed)
-    works = {
-        "a pass": lambda: decoder.compute(buffers, wants_logits=True),
-        "a search": search.compute,
-    }
-    for name, work in works.items():
-        states = []
-        for _ in range(3):
-            with captured(), torch.inference_mode():
-                work()
-            states.append(snapshot(decoder, search, {"keys": primed.keys, "values": primed.values}))
-        assert states[0].keys() == states[2].keys(), name
-        assert not changed(states[0], states[1]), name
-        assert not changed(states[1], states[2]), name
+    states = []
+    for _ in range(3):
+        with captured(), torch.inference_mode():
+            decoder.compute(buffers, wants_logits=True)
+        states.append(snapshot(decoder, {"keys": primed.keys, "values": primed.values}))
+    assert states[0].keys() == states[2].keys()
+    assert not changed(states[0], states[1])
+    assert not changed(states[1], states[2])
 
 
 @pytest.mark.parametrize(

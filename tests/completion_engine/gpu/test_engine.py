@@ -36,8 +36,8 @@ def make_engine(
     folder = write_tiny(tmp_path_factory.mktemp("one") / "layer", num_layers=1)
     model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
-    branches = InPlaceBranches(decoder.move)
-    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches, rank=decoder.rank)
+    branches = InPlaceBranches()
+    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches)
     tokenizer = load_tokenizer(folder)
 
     def make(**options: object) -> CompletionEngine:

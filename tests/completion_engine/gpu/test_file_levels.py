@@ -91,7 +91,9 @@ def decoder_of(kinds: dict[str, str], device: torch.device, bits: Bits) -> Any:
 def test_it_computes_what_the_decoded_file_computes(bits: Bits, device: torch.device) -> None:
     """Whatever the setting rounds plain weights to."""
     found = decoder_of(MIXED, device, bits)
-    wanted = reference_logits(FamilyModel(CONFIG, FileWeights(MIXED)), TOKENS, torch.device("cpu"), bits)
+    wanted = reference_logits(
+        FamilyModel(CONFIG, FileWeights(MIXED)), TOKENS, torch.device("cpu"), bits, len(TOKENS)
+    )
     assert [product.weight.form.bits for product in found.layers[0].qkv] == [5, 8]
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     assert (logits_of(found, device) - wanted).norm() < tolerance * wanted.norm()

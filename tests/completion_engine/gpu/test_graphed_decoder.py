@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable
-from typing import Any
 
 import pytest
 import torch
 
 from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.gpu.passes import shape_for
-from completion_engine.target_model.decoder import Decoder, lay_out
+from completion_engine.target_model.decoder import Branch, Decoder, InPlaceBranches, Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel
@@ -145,33 +144,29 @@ def test_no_pass_is_captured_under_a_keystroke(
     from completion_engine.gpu.decoder import GraphedDecoder
 
     recorder = Recorder()
-    model = random_model("qwen2", torch.float32)
-    GraphedDecoder(model, CAPACITY, torch.device("cpu"), 16, recorder).rehearse()
+    decoder = GraphedDecoder(random_model("qwen2", torch.float32), CAPACITY, torch.device("cpu"))
+    decoder._runner = recorder
+    decoder.rehearse()
     chain = lay_out(range(-1, num_rows - 1))
     branched = lay_out([-1, 0, 0, *range(2, num_rows - 1)][:num_rows])
     assert {shape_for(chain, 0), shape_for(chain, 1), shape_for(branched, 3)} <= recorder.keys
 
 
-@pytest.mark.parametrize(
-    ("sources", "first"),
-    [([11], 10), ([12, 13, 20], 10), (list(range(100, 170, 2)), 90), ([298, 299], 297)],
-    ids=["one row", "some", "more than one launch moves", "the end of the cache"],
-)
-def test_what_is_true_moves_into_line_and_nothing_else_moves(
-    sources: list[int], first: int, decoder: Any, target: LanguageModel
-) -> None:
-    cache = KVCache(target.cache_shape)
+@pytest.mark.parametrize("path", [[0, 2], [1, 4, 6], [0, 1, 3, 5], [0, 1]])
+def test_what_is_true_moves_into_line_and_nothing_else_moves(path: list[int], target: LanguageModel) -> None:
+    layout = Layout((0,) * 7, (Branch(0, 7, tuple(path)),))
+    cache, start = KVCache(target.cache_shape), 20
     held = [cache.keys, cache.values, cache.hidden[None, None]]
     for part in held:
         part.copy_(torch.randn(part.shape, generator=torch.Generator().manual_seed(1)))
+    cache.keep([0] * start)
     wanted = [part.clone() for part in held]
     for part in wanted:
-        part[:, :, first : first + len(sources)] = part[:, :, sources]
-    decoder.move(cache, sources, first)
-    end = first + len(sources)
+        part[:, :, start : start + len(path)] = part[:, :, [start + row for row in path]]
+    InPlaceBranches().keep(cache, layout, path, [1] * len(path))
+    assert cache.num_cached == start + len(path)
     for part, right in zip(held, wanted, strict=True):
-        assert torch.equal(part[:, :, :end], right[:, :, :end])
-        assert torch.equal(part[:, :, end:], right[:, :, end:])
+        assert torch.equal(part, right)
 
 
 def test_rows_that_do_not_fit_are_refused(target: LanguageModel) -> None:

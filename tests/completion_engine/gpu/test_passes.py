@@ -26,11 +26,14 @@ def test_the_inputs_of_a_pass_say_where_rows_stand() -> None:
     cache.keep([0] * 5)
     inputs = PassInputs.empty(PassShape(NUM_ROWS, is_tree=True, wants_logits=True), CPU)
     inputs.fill([9, 8, 7, 6, 5, 4], lay_out(parents), cache)
-    assert inputs.tokens[:6].tolist() == [9, 8, 7, 6, 5, 4]
-    assert (inputs.start.item(), inputs.num_used.item(), HEADER) == (5, 6, 8)
-    assert inputs.depths[:6].tolist() == [0, 1, 1, 2, 3, 2]
+    header, tokens, depths, ancestors = inputs.numbers.split([HEADER, NUM_ROWS, NUM_ROWS, NUM_ROWS**2])
+    assert tokens[:6].tolist() == [9, 8, 7, 6, 5, 4]
+    assert (header[3].item(), header[4].item(), HEADER) == (5, 6, 8)
+    assert depths[:6].tolist() == [0, 1, 1, 2, 3, 2]
     ways = [[0], [0, 1], [0, 2], [0, 2, 3], [0, 2, 3, 4], [0, 1, 5]]
-    assert [inputs.ancestors[row, : len(way)].tolist() for row, way in enumerate(ways)] == ways
+    assert [
+        ancestors.view(NUM_ROWS, NUM_ROWS)[row, : len(way)].tolist() for row, way in enumerate(ways)
+    ] == ways
 
 
 def test_shapes_are_few_and_hold_their_rows() -> None:

@@ -1,4 +1,4 @@
-"""A load that fails gets new files once. Damaged files are found, and a damaged drafter is left out."""
+"""Damaged files are found and made anew once, and a damaged drafter is left out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
+from completion_engine import load_engine as loading
 from completion_engine.compile_kernels import DRAFTER, TARGET, write_toy_model
 from completion_engine.config import EngineConfig
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.cpu.packed_file import packed_folder
 from completion_engine.engine import CompletionEngine
-from completion_engine.errors import DataError, MachineError, SlipstreamError
+from completion_engine.errors import DataError
 from completion_engine.load_engine import load_engine
-from completion_engine.loading import drafters, stored_files
-from completion_engine.loading.stored_files import check_drafter, damaged_files, load_or_repair
+from completion_engine.loading import drafters
+from completion_engine.loading.drafters import check_drafter
+from completion_engine.loading.model import damaged_files
+from completion_engine.models import ModelStore
 from completion_engine.target_model.model_files import weight_files
 
 needs_bytes = pytest.mark.skipif(
@@ -57,47 +60,23 @@ def test_a_page_of_zeros_is_found_and_made_anew_by_the_next_load(target: Path) -
     assert packed.read_bytes() == whole
 
 
-class Load:
-    """A load that raises `error` as long as packed weights lie in `folder`."""
-
-    def __init__(self, folder: Path, error: Exception) -> None:
-        self.folder, self.error, self.num_calls = folder, error, 0
-
-    def __call__(self) -> str:
-        self.num_calls += 1
-        if self.folder.exists():
-            raise self.error
-        return "engine"
-
-
-@needs_bytes
-@pytest.mark.parametrize(
-    ("error", "is_mended"),
-    [
-        (ValueError("cannot convert float NaN to integer"), True),
-        (DataError("The model is of an unknown kind."), False),
-        (MachineError("There is too little memory."), False),
-    ],
-    ids=["bug", "data", "machine"],
-)
-def test_only_a_failure_that_files_may_cause_gets_new_ones(
-    target: Path, error: Exception, *, is_mended: bool
+@pytest.mark.parametrize(("is_damaged", "num_loads"), [(True, 2), (False, 1)])
+def test_damaged_files_are_made_anew_once(
+    monkeypatch: pytest.MonkeyPatch, *, is_damaged: bool, num_loads: int
 ) -> None:
-    load(target)
-    failing = Load(packed_folder(weight_files(target)), error)
-    if is_mended:
-        assert load_or_repair(str(target), failing) == "engine"
-    else:
-        with pytest.raises(SlipstreamError):
-            load_or_repair(str(target), failing)
-    assert failing.num_calls == 1 + is_mended
+    """A load that fails for its files is tried again if some of them did not match their checksums."""
+    loaded: list[str] = []
 
+    def fail(folder: Path, *_: object, **__: object) -> CompletionEngine:
+        loaded.append(folder.name)
+        raise DataError("The model is damaged.")
 
-def test_a_failure_that_new_files_do_not_mend_is_raised_and_not_tried_for_ever(target: Path) -> None:
-    failing = Load(target, ValueError("a bug"))
-    with pytest.raises(ValueError, match="a bug"):
-        load_or_repair(str(target), failing)
-    assert failing.num_calls <= 2
+    monkeypatch.setattr(loading, "load_engine_from", fail)
+    monkeypatch.setattr(ModelStore, "ensure", lambda *_: Path("model"))
+    monkeypatch.setattr(ModelStore, "discard_damaged", lambda *_: is_damaged)
+    with pytest.raises(DataError):
+        load_engine(EngineConfig("model"))
+    assert loaded == ["model"] * num_loads
 
 
 @needs_bytes
@@ -105,8 +84,7 @@ def test_a_damaged_shipped_drafter_is_left_out_and_named(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = target.with_name(DRAFTER)
-    for module in (drafters, stored_files):
-        monkeypatch.setattr(module, "trained_folder", lambda _: folder)
+    monkeypatch.setattr(drafters, "trained_folder", lambda _: folder)
     config = EngineConfig(str(target), ("neural",), device="cpu", dtype="int8")
     assert "neural" in load_engine(config, warms_up=False).drafters
     check_drafter(str(target))

@@ -18,7 +18,6 @@ from tokenizers.normalizers import Lowercase
 
 from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model
-from completion_engine.loading.module_decoder import build_modules
 from completion_engine.models import ModelSpec, ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.models.gguf_preparation import read_manifest, write_manifest
@@ -27,7 +26,7 @@ from completion_engine.request import CancelledError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.model_files import open_weights
 from completion_engine.target_model.weights import GgufWeights
-from completion_engine.transformers_decoder import TransformersDecoder
+from completion_engine.transformers_decoder import TransformersDecoder, build_modules
 from tests.model_index import write_gguf
 
 if TYPE_CHECKING:

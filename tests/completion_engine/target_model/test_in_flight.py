@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numba import carray
 
 from completion_engine.cpu.kernels.language import Array, SharedKernel, task_of
 from completion_engine.cpu.kernels.program import Program, Step
 from completion_engine.cpu.kernels.vectors import int64_at
 from completion_engine.request import Cancellation, CancelledError
-from completion_engine.target_model.in_flight import Brake, HostMark, InFlight, Mark
+from completion_engine.target_model.in_flight import Brake, InFlight, Mark
 from completion_engine.target_model.passes import PassClock
 
 PASS_MS = 20.0
@@ -84,7 +85,7 @@ def test_a_wait_ends_when_the_brake_is_pulled_and_nothing_more_is_started(device
 
 def test_work_that_the_host_waits_for_is_reported_at_once() -> None:
     times: list[float] = []
-    InFlight(Brake(), HostMark).run(lambda: None, times.append)
+    InFlight(Brake(), lambda: Mark(torch.device("cpu"))).run(lambda: None, times.append)
     assert len(times) == 1
     assert 0 <= times[0] < 1000
 

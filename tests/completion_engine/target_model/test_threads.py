@@ -215,14 +215,6 @@ def test_the_number_of_threads_changes_no_bit(target: LanguageModel) -> None:
     assert threads_agree(target, ThreadGovernor({most: 1.0}), ThreadGovernor({1: 1.0}))
 
 
-def test_what_is_over_can_be_forgotten_before_the_first_pass() -> None:
-    idle = iter([0.0, 64.0])  # until the looking anew, and since then
-    governor = ThreadGovernor(FREE, lambda: next(idle))
-    governor.chosen(1.0)
-    governor.look_anew()
-    assert governor.chosen(9.0) == 4
-
-
 @pytest.mark.parametrize(("in_torch", "wanted"), [(True, 3), (False, 1)])
 def test_torch_keeps_to_one_thread_where_it_computes_nothing_large(*, in_torch: bool, wanted: int) -> None:
     use_threads(3, in_torch=in_torch)

@@ -38,7 +38,7 @@ def test_help_names_the_commands(run_cli: RunCli) -> None:
         assert command in out
 
 
-COMMANDS = ["", "complete", "replay", "bench", "index", "models", "distill", "doctor", "uninstall"]
+COMMANDS = ["", "complete", "replay", "bench", "index", "models", "doctor", "uninstall"]
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
@@ -63,12 +63,11 @@ print("ENDED", code, *({"torch", "transformers", "tokenizers"} & sys.modules.key
     ("arguments", "code"),
     [
         (("bench", "exactness", "--sources", "absent"), 1),
-        (("bench", "speed", "--sources", "."), 1),
-        (("bench", "speed", "--prompts", "0"), 2),
+        (("bench", "exactness", "--sources", "."), 1),
+        (("bench", "exactness", "--prompts", "0"), 2),
         (("replay",), 2),
         (("replay", "absent.py"), 1),
         (("replay", "--history", "."), 1),
-        (("distill", "absent", "--out", "out"), 1),
         (("index", "absent"), 1),
         (("index", "--files"), 1),
     ],
@@ -90,7 +89,7 @@ def test_arguments_are_checked_before_a_model_is_thought_of(
 
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [("slipstream do", "doctor"), ("slipstream index --", "--files"), ("slipstream bench s", "speed")],
+    [("slipstream do", "doctor"), ("slipstream index --", "--files"), ("slipstream bench e", "exactness")],
 )
 def test_a_shell_completes_commands_and_their_options(words: str, completed: str) -> None:
     done = subprocess.run(

@@ -1,15 +1,11 @@
-"""`slipstream bench`: it sees a difference where there is one, and compares with what is installed."""
+"""`slipstream bench exactness`: it sees a difference where there is one."""
 
 from __future__ import annotations
 
 import json
-import re
 import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,10 +18,8 @@ from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.commands.bench import app
 from lsp_server.commands.bench_exactness import ExactnessOptions, ExactnessReport, compare
-from lsp_server.commands.bench_speed import measure_speed
 from lsp_server.commands.local_engine import repository_samples
 from lsp_server.commands.terminal import interruptible
-from ngram_cache import NgramIndex
 
 SOURCES = Path(__file__).parents[3] / "completion_engine"
 
@@ -86,14 +80,6 @@ def test_an_engine_is_not_compared_with_itself(tiny_model_dir: Path) -> None:
         compare({"plain": plain}, plain, [], ExactnessOptions(12))
 
 
-def test_the_help_names_every_measurement() -> None:
-    commands = {
-        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
-    }
-    assert app.info.help
-    assert set(re.findall(r"\w+", app.info.help.partition(":")[2])) == commands
-
-
 def test_positions_lie_in_files_that_an_index_may_hold(tmp_path: Path) -> None:
     line = "value = compute(previous, 12)\n"
     for name in ("kept.py", "ignored.py", "node_modules/package.js", "notes.md"):
@@ -121,52 +107,12 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("own_home")
-@pytest.mark.parametrize("command", ["exactness", "speed"])
-def test_a_measurement_is_a_table_in_words_or_one_line_of_json(command: str, tiny_model_dir: Path) -> None:
+def test_the_comparison_is_a_table_in_words_or_one_line_of_json(tiny_model_dir: Path) -> None:
     options = ["--prompts", "2", "--tokens", "4", "--sources", str(SOURCES), "--target", str(tiny_model_dir)]
-    table, line = (CliRunner().invoke(app, [command, *options, *more]) for more in ([], ["--json"]))
+    table, line = (CliRunner().invoke(app, ["exactness", *options, *more]) for more in ([], ["--json"]))
     assert (table.exception, table.exit_code) == (line.exception, line.exit_code) == (None, 0)
     assert "pass ms" in table.stdout
     assert "{" not in table.stdout
     found = json.loads(line.stdout)
-    assert (found["bench"], found["tokens_asked"]) == (command, 4)
+    assert (found["bench"], found["tokens_asked"]) == ("exactness", 4)
     assert found["pass_ms"]
-
-
-class Llama:
-    """Writes one token again and again."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-        self.num_resets = 0
-
-    def reset(self) -> None:
-        self.num_resets += 1
-
-    def generate(self, tokens: list[int], **_options: Any) -> Iterator[int]:
-        assert tokens
-        while True:
-            yield tokens[-1]
-
-
-def test_each_contender_that_is_there_is_timed_and_others_are_named(
-    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine, samples = engine_of(tiny_model_dir), repository_samples(SOURCES, 3)
-    monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    alone = measure_speed(engine, NgramIndex(), samples, 6, lambda *_: None)
-    assert alone["absent"].keys() == {"llama.cpp"}
-    assert alone["ms_per_token"].keys() == {"Slipstream", "Slipstream plain", "transformers greedy"}
-    assert all(ms > 0 for ms in alone["ms_per_token"].values())
-    assert alone["prompt_token_ms"] > 0
-
-    module, loaded = ModuleType("llama_cpp"), []
-    module.Llama = lambda **options: loaded.append(Llama(**options)) or loaded[0]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "llama_cpp", module)
-    gguf = tiny_model_dir.parent / "tiny.gguf"
-    monkeypatch.setattr("lsp_server.commands.bench_speed._gguf_of", lambda _target: gguf)
-    beside = measure_speed(engine, NgramIndex(), samples, 6, lambda *_: None)
-    assert beside["absent"] == {}
-    assert beside["ms_per_token"]["llama.cpp"] > 0
-    assert loaded[0].options["model_path"] == str(gguf)
-    assert loaded[0].num_resets == len(samples) + 1

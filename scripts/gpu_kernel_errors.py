@@ -1,4 +1,4 @@
-"""Each kernel against plain torch on this GPU, at the shapes of the loaded target, before it answers.
+"""Each kernel against plain torch on this GPU, at the shapes of a target; see `gpu_first`.
 
 Inputs differ by row, head and position, and from the weights, so that swapped rows show.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -18,7 +19,6 @@ from completion_engine.gpu.passes import PassShape
 from completion_engine.gpu.reference import grouped_attention, norm
 from completion_engine.gpu.weights import TiledWeight
 from completion_engine.target_model.decoder import Layout, lay_out
-from completion_engine.target_model.exactness import rank_rows
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import rotate
 
@@ -29,31 +29,8 @@ _TREE = (-1, 0, 0, 2, 2, 4, 1, 6, 3)
 _OUTPUTS_AT_ONCE = 16384  # outputs of a dense copy
 
 
-class KernelError(Exception):
-    """A kernel computes something else than plain torch."""
-
-
-def check_launch(device: torch.device, dtype: torch.dtype) -> None:
-    """Compile and launch one small kernel before weights are read; raise whatever keeps it from running."""
-    generator = _generator(1)
-    parts = torch.randn(2, 3, 64, generator=generator).to(device)
-    x, weight = (torch.randn(size, generator=generator).to(device, dtype) for size in ((3, 64), (64,)))
-    wanted = norm((x.float() + parts.sum(0)).to(dtype).float(), weight, 1e-6)
-    found = torch.full_like(x, float("nan"))
-    launch.run_add_and_norm(parts, weight, 1e-6, x, found)
-    if not (error := _distance(found, wanted)) < MAX_ERROR:
-        raise KernelError(f"its self-test failed: add_and_norm is off by {error:.1%}")
-
-
-def check_kernels(decoder: GraphedDecoder) -> None:
-    """Raise KernelError for the first kernel that is wrong; seconds the first time, for kernels compile."""
-    for name, error in kernel_errors(decoder):
-        if not error < MAX_ERROR:
-            raise KernelError(f"its self-test failed: {name} is off by {error:.1%}")
-
-
 @torch.inference_mode()
-def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float32) -> Iterator[tuple[str, float]]:
+def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float64) -> Iterator[tuple[str, float]]:
     """Yield each kernel's name and relative error beside torch in the type `exact`; infinity for NaN."""
     layer = decoder.layers[-1]
     for width in _WIDTHS:
@@ -63,8 +40,6 @@ def kernel_errors(decoder: GraphedDecoder, exact: torch.dtype = torch.float32) -
         kind = "a tree" if len(layout.branches) > 1 else "a chain"
         for name, error in _rows(decoder, layout, cache, exact):
             yield f"{name} of {kind}", error
-    yield "move_rows", _moved(decoder, cache)
-    yield "rank", _ranked(decoder)
 
 
 def _products(
@@ -106,7 +81,9 @@ def _rows(
     at.inputs.fill(tokens, layout, cache)
     for buffer in (at.x, at.normed, at.queries, at.attended):
         buffer.fill_(float("nan"))
-    launch.run_embed(at.inputs, decoder.embedding, layer.input_norm, decoder.eps, at.x, at.normed)
+    launch.run_embed(
+        at.inputs, cast(Tensor, decoder.embedding), layer.input_norm, decoder.eps, at.x, at.normed
+    )
     x = decoder.embedding[torch.tensor(tokens, device=at.x.device)].to(exact)
     yield "embed", _distance(at.x[:num_rows], x)
     yield "norm", _distance(at.normed[:num_rows], norm(x, layer.input_norm, decoder.eps))
@@ -163,26 +140,6 @@ def _seen(layout: Layout, start: int, device: torch.device) -> Tensor:
         for row in range(branch.first, branch.end):
             seen[row, [start + above for above in branch.path[: layout.depths[row] + 1]]] = True
     return seen
-
-
-def _moved(decoder: GraphedDecoder, cache: KVCache) -> float:
-    """Rows that move into line, in all layers."""
-    start, sources = cache.num_cached, [2, 3, 5, 8]
-    held = (cache.keys, cache.values, cache.hidden[None, None])
-    wanted = [part[:, :, [start + source for source in sources]].clone() for part in held]
-    decoder.move(cache, [start + source for source in sources], start + 1)
-    first, end = start + 1, start + 1 + len(sources)
-    return max(_distance(part[:, :, first:end], right) for part, right in zip(held, wanted, strict=True))
-
-
-def _ranked(decoder: GraphedDecoder) -> float:
-    """Logits with many equal ones: infinity for a wrong order, otherwise the error of the sums."""
-    logits = torch.round(4 * _drawn(decoder, 41, 16, decoder.vocab_size))
-    found, wanted = decoder.rank(logits, decoder.vocab_size), rank_rows(logits, decoder.vocab_size)
-    if [list(row.logits.items()) for row in found] != [list(row.logits.items()) for row in wanted]:
-        return float("inf")
-    sums = (torch.tensor([[row.log_sum] for row in rows]) for rows in (found, wanted))
-    return _distance(*sums)
 
 
 def _random_cache(decoder: GraphedDecoder) -> KVCache:

@@ -1,4 +1,4 @@
-"""`slipstream distill` as it is called: a folder of code in, a drafter with its card out."""
+"""`python -m scripts.distillation` as it is called: a folder of code in, a drafter with its card out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(*arguments: str | Path) -> Result:
-    from lsp_server.commands.distill import app
+    from scripts.distillation.__main__ import app
 
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

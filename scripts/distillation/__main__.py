@@ -1,7 +1,8 @@
-"""`slipstream distill`: trains a target's own small drafter on given code."""
+"""`python -m scripts.distillation`: trains a target's own small drafter on given code."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from completion_engine.distillation import DistillPlan, TrainingPlan
 from completion_engine.errors import UserError
 from completion_engine.target_model.passes import ROWS
+from lsp_server.cli import run
 from lsp_server.commands.local_engine import named_target
 from lsp_server.commands.terminal import new_app, progress_bar, show_rows, write_json
+from scripts.distillation import DistillPlan, TrainingPlan
 
 if TYPE_CHECKING:
-    from completion_engine.distillation.pipeline import Distilled
+    from scripts.distillation.pipeline import Distilled
 
 _DEFAULTS = DistillPlan(DEFAULT_TARGET)
 
@@ -77,10 +79,10 @@ def main(  # noqa: PLR0913 - one argument per option
             raise UserError(f"There is no folder {given}.", advice="Name one that is there.")
     with progress_bar(quiet=json) as report:
         report("Loading libraries", 0, 0)
-        from completion_engine.distillation.pipeline import distill, write_card  # noqa: PLC0415 - slow
         from completion_engine.loading.model import load_language_model  # noqa: PLC0415 - as above
         from completion_engine.models import ModelStore  # noqa: PLC0415 - as above
         from completion_engine.prompting.tokenizer import load_tokenizer  # noqa: PLC0415 - as above
+        from scripts.distillation.pipeline import distill, write_card  # noqa: PLC0415 - slow
 
         out.mkdir(parents=True, exist_ok=True)
         training = TrainingPlan(num_steps=steps)
@@ -117,3 +119,7 @@ def _show(found: Distilled, out: Path, *, json: bool) -> None:
             "temperatures": list(acceptance.temperatures),
         }
     )
+
+
+if __name__ == "__main__":
+    run(app, sys.argv[1:])

@@ -14,11 +14,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from completion_engine.distillation import DistillPlan
-from completion_engine.distillation.collection import Collection, CollectionPlan, Corpus, Shards, read_corpus
-from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.trained_network import Batch, DrafterNetwork
-from completion_engine.distillation.training import Trainer
 from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles
 from completion_engine.drafting.drafter_network import (
     NUM_EXACT,
@@ -33,6 +28,11 @@ from completion_engine.target_model.kv_cache import CacheShape
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import pad_rows
 from completion_engine.target_model.threads import thread_counts, use_threads
+from scripts.distillation import DistillPlan
+from scripts.distillation.collection import Collection, CollectionPlan, Corpus, Shards, read_corpus
+from scripts.distillation.evaluation import Acceptance, Examination, measure_acceptance
+from scripts.distillation.trained_network import Batch, DrafterNetwork
+from scripts.distillation.training import Trainer
 
 WORK = "work"
 _MEMORY_DEPTH = 2 / 3  # depth among the target's layers
@@ -195,7 +195,7 @@ base_model: {plan.target}
 # A drafter for {plan.target}
 
 It guesses the next tokens of `{plan.target}`, which verifies them: it changes the speed of completions,
-never their text. Trained with `slipstream distill`; weights under the Apache License 2.0.
+never their text. Trained with `scripts/distillation`; weights under the Apache License 2.0.
 
 | | |
 | --- | --- |

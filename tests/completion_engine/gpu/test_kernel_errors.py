@@ -1,4 +1,4 @@
-"""The self-test passes right kernels at the target's shapes, and names the kernel that is wrong."""
+"""The comparison of each kernel with torch passes right kernels, and names the kernel that is wrong."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def decoder_in(device: torch.device, random_model: Callable[..., FamilyModel]) -
 
 @pytest.mark.parametrize(("kind", "bits"), [("qwen2", 16), ("qwen3", 16), ("qwen2", 8)])
 def test_right_kernels_pass(kind: str, bits: Bits, decoder_in: Callable[..., Any]) -> None:
-    from completion_engine.gpu.selftest import kernel_errors
+    from scripts.gpu_kernel_errors import kernel_errors
 
-    errors = dict(kernel_errors(decoder_in(kind, bits), torch.float64))
+    errors = dict(kernel_errors(decoder_in(kind, bits)))
     limit = 1e-2 if torch.cuda.is_available() else 1e-5
     assert max(errors.values()) < limit
     kernels = {name.split()[0] for name in errors}
     assert kernels == {
         "product", "gated_product", "embed", "norm", "place_heads", "attention", "add_and_norm",
-        "store_hidden", "move_rows", "rank",
+        "store_hidden",
     }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def test_a_wrong_kernel_is_named(
     fault: str, decoder_in: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from completion_engine.gpu import launch
-    from completion_engine.gpu.selftest import KernelError, check_kernels
+    from scripts.gpu_kernel_errors import MAX_ERROR, kernel_errors
 
     name, damage, said = FAULTS[fault]
     right = getattr(launch, name)
@@ -74,9 +74,7 @@ def test_a_wrong_kernel_is_named(
 
     decoder = decoder_in()
     monkeypatch.setattr(launch, name, wrong)
-    with pytest.raises(KernelError, match="self-test failed") as caught:
-        check_kernels(decoder)
-    assert said in str(caught.value)
+    assert said in next(kernel for kernel, error in kernel_errors(decoder) if not error < MAX_ERROR)
 
 
 def test_a_kernel_that_writes_nothing_is_wrong(
@@ -84,25 +82,8 @@ def test_a_kernel_that_writes_nothing_is_wrong(
 ) -> None:
     """Unwritten memory counts as infinitely wrong."""
     from completion_engine.gpu import launch
-    from completion_engine.gpu.selftest import KernelError, check_kernels
+    from scripts.gpu_kernel_errors import kernel_errors
 
     decoder = decoder_in()
     monkeypatch.setattr(launch, "run_gated_product", lambda *_: None)
-    with pytest.raises(KernelError, match="gated_product of 16 rows is off by inf"):
-        check_kernels(decoder)
-
-
-def test_a_small_kernel_is_launched_before_weights_are_read(
-    device: torch.device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from completion_engine.gpu import launch
-    from completion_engine.gpu.selftest import check_launch
-
-    check_launch(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
-
-    def refuse(*_: object) -> None:
-        raise RuntimeError("no kernel image is available")
-
-    monkeypatch.setattr(launch, "run_add_and_norm", refuse)
-    with pytest.raises(RuntimeError, match="no kernel image"):
-        check_launch(device, torch.float32)
+    assert dict(kernel_errors(decoder))["gated_product of 16 rows"] == float("inf")

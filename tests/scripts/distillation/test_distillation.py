@@ -11,8 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from completion_engine.distillation import DistillPlan, TrainingPlan
-from completion_engine.distillation.collection import (
+from completion_engine.drafting.distilled import DrafterFiles, load_distilled
+from completion_engine.drafting.drafter_network import DistilledNetwork
+from completion_engine.errors import UserError
+from completion_engine.loading.model import load_language_model
+from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
+from completion_engine.target_model.kv_cache import CacheShape
+from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.threads import ThreadGovernor, thread_counts
+from scripts.distillation import DistillPlan, TrainingPlan
+from scripts.distillation.collection import (
     Collection,
     CollectionPlan,
     Corpus,
@@ -22,8 +30,8 @@ from completion_engine.distillation.collection import (
     read_corpus,
     run_window,
 )
-from completion_engine.distillation.evaluation import Acceptance, Examination, measure_acceptance
-from completion_engine.distillation.pipeline import (
+from scripts.distillation.evaluation import Acceptance, Examination, measure_acceptance
+from scripts.distillation.pipeline import (
     WORK,
     card_of,
     distill,
@@ -31,19 +39,22 @@ from completion_engine.distillation.pipeline import (
     frequent_tokens,
     shape_for,
 )
-from completion_engine.distillation.trained_network import Batch, DrafterNetwork
-from completion_engine.distillation.training import DistillationLoss, Trainer
-from completion_engine.drafting.distilled import DrafterFiles, load_distilled
-from completion_engine.drafting.drafter_network import DistilledNetwork
-from completion_engine.errors import UserError
-from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.target_model.kv_cache import CacheShape
-from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.threads import ThreadGovernor, thread_counts
+from scripts.distillation.trained_network import Batch, DrafterNetwork
+from scripts.distillation.training import DistillationLoss, Trainer
 
 WINDOW = 96
 TRAINING = TrainingPlan(num_steps=12, batch_windows=4, checkpoint_steps=4, num_common=64, num_others=32)
 FIXED = dataclasses.replace(TRAINING, num_steps=1, matrix_rate=0.0, other_rate=0.0)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_model_dir: Path) -> Tokenizer:
+    return load_tokenizer(tiny_model_dir)
+
+
+@pytest.fixture(scope="module")
+def target(tiny_model_dir: Path) -> LanguageModel:
+    return load_language_model(tiny_model_dir, "cpu", "auto", 512)
 
 
 def say_nothing(what: str, done: int, total: int) -> None:

@@ -14,12 +14,12 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from completion_engine.distillation.collection import Window, draw_windows
 from completion_engine.drafting.drafter_network import DistilledNetwork
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import PREFILL_ROWS, LanguageModel
+from scripts.distillation.collection import Window, draw_windows
 
 DEPTHS = 6
 _TEMPERATURES = tuple(0.05 * step for step in range(6, 41))

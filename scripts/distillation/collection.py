@@ -20,13 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from completion_engine.distillation.trained_network import Batch
 from completion_engine.errors import UserError
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Progress
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache.repository import Repository, RepositoryOptions, SkippedFileError
+from scripts.distillation.trained_network import Batch
 
 MAX_FILES = 20_000
 _HELD_OUT = 20  # one of this number of files is never trained on

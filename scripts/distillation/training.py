@@ -19,11 +19,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from completion_engine.distillation import TrainingPlan
-from completion_engine.distillation.collection import Shards
-from completion_engine.distillation.trained_network import Batch, DrafterNetwork
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
+from scripts.distillation import TrainingPlan
+from scripts.distillation.collection import Shards
+from scripts.distillation.trained_network import Batch, DrafterNetwork
 
 _CHECKPOINT = "checkpoint.safetensors"
 _WARMUP_STEPS = 10
