@@ -116,7 +116,7 @@ async def replay_files(
     for root in roots:
         mine = {path: plan for path, plan in plans.items() if repository_of(path) == root}
         for player in await replay_repository(root, mine, options, report, watch=see, on_ready=on_ready):
-            screens[player.typist].append(player.screen)
+            screens[player.typist].append(player.person.screen)
             answers += player.answers if player.typist == options.typists[0] else ()
     num_chars = sum(plan.num_chars for plan in plans.values())
     result = summary(answers, num_chars=num_chars)
