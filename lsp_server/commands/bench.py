@@ -52,7 +52,7 @@ def exactness(
         )
 
         settings, options = _settings(root, target)
-        given = ExactnessOptions(tokens, settings.temperature, settings.repository_memory)
+        given = ExactnessOptions(tokens, memory=settings.repository_memory)
         engine, index = _loaded(root, settings, options, report)
         found = measure_exactness(engine, samples, index, given, report)
     show_exactness(found, json=json)
