@@ -152,14 +152,6 @@ class NgramIndex:
         with self._lock:
             self._live.refresh(self._table.assign(path, replace(self._table.entry(path), stored=None)))
 
-    def rename(self, old: str, new: str) -> None:
-        """Move the stored version of `old` to `new`, and replace the one there. Raises KeyError without one.
-
-        Overlays are not moved, because an open buffer keeps its name.
-        """
-        with self._lock:
-            self._live.refresh(self._table.move(old, new))
-
     def set_overlay(self, path: str, tokens: Tokens) -> None:
         """Search these tokens, the text of an open buffer, instead of the stored version."""
         self._add([(path, tokens)], is_overlay=True)

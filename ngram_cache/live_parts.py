@@ -130,16 +130,6 @@ class VersionTable:
         self._paths.update(dict.fromkeys(entry.kept, path))
         return {*old.kept, *entry.kept}
 
-    def move(self, old: str, new: str) -> set[int]:
-        """Give the stored version of `old` to `new`; overlays stay. Raises KeyError without a stored one."""
-        moved = self._entries[old]
-        if moved.stored is None:
-            raise KeyError(old)
-        if old == new:
-            return set()
-        touched = self.assign(old, replace(moved, stored=None))
-        return touched | self.assign(new, replace(self.entry(new), stored=moved.stored))
-
     def check_integrity(self) -> None:
         """AssertionError when the two directions disagree."""
         there = {version: path for path, entry in self._entries.items() for version in entry.kept}

@@ -23,17 +23,17 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.protocol.framing import ResponseError
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import USUAL_PACE_MS
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import (
+    TYPISTS,
     AcceptKey,
     Buffer,
     Change,
     How,
     ShownSuggestion,
     Typist,
-    shown_suggestion,
+    TypistName,
 )
 from lsp_server.sharing.system import try_lock
 
@@ -180,6 +180,21 @@ class Player:
         elif command := self._item.get("command"):
             arguments = {"command": command["command"], "arguments": command.get("arguments", [])}
             self._client.send("workspace/executeCommand", arguments)
+
+
+def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
+    """Return the shown part of an inline completion item; None if it does not fit the text at the cursor.
+
+    If its range begins left of the cursor, the item's text must begin with the text there.
+    """
+    text = item["insertText"]
+    text = text["value"] if isinstance(text, dict) else text
+    span, cursor = item.get("range"), len(buffer.left)
+    start, end = (buffer.offset_of(span[side]) if span else cursor for side in ("start", "end"))
+    typed = buffer.left[start:]
+    if start > cursor or end < cursor or not text.startswith(typed):
+        return None
+    return ShownSuggestion(text[len(typed) :], end - cursor)
 
 
 async def _cancelled_answer(request: PendingRequest) -> Answer:

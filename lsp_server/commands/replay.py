@@ -25,10 +25,9 @@ from lsp_server.commands.player import (
     watch_nothing,
 )
 from lsp_server.commands.terminal import show_rows
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
-from lsp_server.scripted_typing.typist import Typist
+from lsp_server.scripted_typing.typist import TYPISTS, Typist, TypistName
 from lsp_server.workspace.measurements import percentiles
 from lsp_server.workspace.settings_reading import merge
 

@@ -90,7 +90,7 @@ async def type_block(player: Player, block: Block, is_over: Callable[[], bool]) 
     typed, last_wrong = TypedBlock(block), (0, "")
 
     async def watch(answer: Answer, person: Typist) -> None:
-        """Keep what may be an example: what is accepted, and what is wrong, once while it stays."""
+        """Keep accepted suggestions as examples, and wrong ones once while they stay."""
         nonlocal last_wrong
         if answer.suggestion is not None:
             wrong = person.wrong_part(answer.suggestion)

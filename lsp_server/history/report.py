@@ -24,7 +24,7 @@ from ngram_cache.redaction import blank_secrets
 
 _NUM_ID_CHARS = 8
 _NUM_SHOWN_CHARS = 60
-_NUM_ROWS = 12  # of files and languages on the page
+_NUM_ROWS = 12  # rows of a table of files or languages on the page
 NUM_EXAMPLES = 3
 _COLUMNS = ("characters", "not typed", "keys saved", "median ms", "95 % ms", "shown wrong per 100")
 _EDGES_MS = (0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
