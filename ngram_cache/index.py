@@ -183,7 +183,8 @@ class NgramIndex:
         steps. If it raises, the index stays as it was before the last merge.
         """
         with self._compaction:
-            self._drop_dead()
+            for _ in self._live.parts:
+                self._replace_aside(self._live.first_mostly_dead, self._live.reduced)
             while len(self._live.parts) > max_segments:
                 checkpoint()
                 self._replace_aside(
@@ -223,10 +224,6 @@ class NgramIndex:
             small = choose_small(idle, _MAX_PARTS, _INLINE_TOKENS)
             if small:
                 self._live.replace(small, self._live.merged(small))
-
-    def _drop_dead(self) -> None:
-        for _ in self._live.parts:
-            self._replace_aside(self._live.first_mostly_dead, self._live.reduced)
 
     def _replace_aside(
         self, choose: Callable[[Sequence[Part]], list[Part]], build: Callable[[Sequence[Part]], Segment]

@@ -190,8 +190,16 @@ class LiveParts:
         return part.segment.only(self._keeps(part.segment))
 
     def first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
-        """Return the first part that should be rewritten; empty if there is none."""
-        return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]
+        """Return the first part with so many removed tokens that it should be rewritten; empty for none."""
+        for part in parts:
+            segment = part.segment
+            kept = zip(segment.lengths, self._keeps(segment), strict=True)
+            if (
+                sum(length for length, is_kept in kept if is_kept)
+                < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
+            ):
+                return [part]
+        return []
 
     def check_integrity(self) -> None:
         """AssertionError when parts and table contradict each other."""
@@ -240,12 +248,6 @@ def choose_small(parts: Sequence[Part], max_parts: int, max_tokens: int) -> list
             break
         chosen.append(part)
     return chosen if len(chosen) > 1 else []
-
-
-def is_mostly_dead(segment: Segment, keep: Sequence[bool]) -> bool:
-    """Return whether so large a part of the tokens is removed that the segment should be rewritten."""
-    num_kept = sum(length for length, kept in zip(segment.lengths, keep, strict=True) if kept)
-    return num_kept < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
 
 
 def _size(part: Part) -> int:

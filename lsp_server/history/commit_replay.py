@@ -11,7 +11,7 @@ import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import Player, running_server, wait_until_ready
 from lsp_server.history.block_typing import TypedBlock, plan_of, sampled_ends, type_block
 from lsp_server.history.blocks import Block, is_safe_path
-from lsp_server.history.git_objects import Commit, GitObjects, TreeFile
+from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 
 TYPING = "Typing the commit"
@@ -178,7 +178,12 @@ class FilesOnDisk:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         files, num_left_out = self.git.files(commit)
-        wanted = {file.path: file.blob for file in _within_bounds(files)}
+        wanted: dict[str, str] = {}
+        num_bytes_left = _MAX_TOTAL_BYTES
+        for file in files[:_MAX_FILES]:
+            if file.num_bytes <= min(_MAX_FILE_BYTES, num_bytes_left) and is_safe_path(file.path):
+                num_bytes_left -= file.num_bytes
+                wanted[file.path] = file.blob
         for path in [path for path, blob in self.blobs.items() if wanted.get(path) != blob]:
             self._remove(self.folder / path)
             del self.blobs[path]
@@ -209,17 +214,6 @@ class FilesOnDisk:
         with suppress(OSError):  # the first one with another file ends it
             for folder in file.relative_to(self.folder).parents[:-1]:
                 (self.folder / folder).rmdir()
-
-
-def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
-    """The files that may be written: safe paths, not too large, and not too many."""
-    total = 0
-    for file in files[:_MAX_FILES]:
-        if file.num_bytes <= _MAX_FILE_BYTES and is_safe_path(file.path):
-            total += file.num_bytes
-            if total > _MAX_TOTAL_BYTES:
-                return
-            yield file
 
 
 def _write(path: Path, data: bytes) -> bool:
