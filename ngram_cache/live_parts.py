@@ -190,14 +190,11 @@ class LiveParts:
         return part.segment.only(self._keeps(part.segment))
 
     def first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
-        """Return the first part with so many removed tokens that it should be rewritten; empty for none."""
+        """Return the first part that should be rewritten without its removed tokens; empty for none."""
         for part in parts:
-            segment = part.segment
-            kept = zip(segment.lengths, self._keeps(segment), strict=True)
-            if (
-                sum(length for length, is_kept in kept if is_kept)
-                < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
-            ):
+            lengths = zip(part.segment.lengths, self._keeps(part.segment), strict=True)
+            num_kept = sum(length for length, is_kept in lengths if is_kept)
+            if num_kept < (1 - _MAX_DEAD_SHARE) * part.segment.num_tokens:
                 return [part]
         return []
 
