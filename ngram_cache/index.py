@@ -152,14 +152,6 @@ class NgramIndex:
         with self._lock:
             self._live.refresh(self._table.assign(path, replace(self._table.entry(path), stored=None)))
 
-    def rename(self, old: str, new: str) -> None:
-        """Move the stored version of `old` to `new`, and replace the one there. Raises KeyError without one.
-
-        Overlays are not moved, because an open buffer keeps its name.
-        """
-        with self._lock:
-            self._live.refresh(self._table.move(old, new))
-
     def set_overlay(self, path: str, tokens: Tokens) -> None:
         """Search these tokens, the text of an open buffer, instead of the stored version."""
         self._add([(path, tokens)], is_overlay=True)
@@ -191,7 +183,8 @@ class NgramIndex:
         steps. If it raises, the index stays as it was before the last merge.
         """
         with self._compaction:
-            self._drop_dead()
+            for _ in self._live.parts:
+                self._replace_aside(self._live.first_mostly_dead, self._live.reduced)
             while len(self._live.parts) > max_segments:
                 checkpoint()
                 self._replace_aside(
@@ -231,10 +224,6 @@ class NgramIndex:
             small = choose_small(idle, _MAX_PARTS, _INLINE_TOKENS)
             if small:
                 self._live.replace(small, self._live.merged(small))
-
-    def _drop_dead(self) -> None:
-        for _ in self._live.parts:
-            self._replace_aside(self._live.first_mostly_dead, self._live.reduced)
 
     def _replace_aside(
         self, choose: Callable[[Sequence[Part]], list[Part]], build: Callable[[Sequence[Part]], Segment]

@@ -164,34 +164,12 @@ class Indexer:
         plan = make_plan(files, self._records, scope, named, self._options.max_files)
         if plan.num_surplus:
             summary.skipped["too many files"] += plan.num_surplus
-        gone = set(plan.gone)
-        wanted = self._rename(plan.wanted, gone, summary)
-        for path in gone:
+        for path in plan.gone:
             self._checkpoint()
             self._forget(path, summary)
-        self._encode(wanted, summary)
+        self._encode(plan.wanted, summary)
 
-    def _rename(self, wanted: Iterable[FoundFile], gone: set[str], summary: IndexSummary) -> list[FoundFile]:
-        """Move documents whose text reappears under a new path; return the files that still need encoding."""
-        moved = {(self._records[path].size, self._records[path].digest): path for path in gone}
-        sizes = {size for size, _ in moved}
-        left = []
-        for file in wanted:
-            is_new = file.path not in self._records and file.size in sizes
-            text = self._text(file, Counter()) if is_new else None
-            old = moved.pop((file.size, digest(text)), None) if text is not None else None
-            if old is None:
-                left.append(file)
-                continue
-            gone.discard(old)
-            self.index.rename(old, file.path)
-            record = self._records.pop(old)
-            self._records[file.path] = FileRecord(file.size, file.mtime_ns, record.digest)
-            self._has_changed = True
-            summary.num_renamed += 1
-        return left
-
-    def _encode(self, files: list[FoundFile], summary: IndexSummary) -> None:
+    def _encode(self, files: Sequence[FoundFile], summary: IndexSummary) -> None:
         """Read, encode and publish `files` in batches. Published batches stay if it is stopped."""
         encoder = FileEncoder(self._encode_many, self._checkpoint)
         pending: list[tuple[str, Sequence[int]]] = []
@@ -217,7 +195,7 @@ class Indexer:
             raise encoder.failure
 
     def _read_batch(
-        self, files: list[FoundFile], summary: IndexSummary
+        self, files: Sequence[FoundFile], summary: IndexSummary
     ) -> tuple[list[tuple[FoundFile, str]], int]:
         """Return the first of `files` with their texts if these are new, and how many files were read."""
         batch: list[tuple[FoundFile, str]] = []

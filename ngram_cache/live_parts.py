@@ -130,16 +130,6 @@ class VersionTable:
         self._paths.update(dict.fromkeys(entry.kept, path))
         return {*old.kept, *entry.kept}
 
-    def move(self, old: str, new: str) -> set[int]:
-        """Give the stored version of `old` to `new`; overlays stay. Raises KeyError without a stored one."""
-        moved = self._entries[old]
-        if moved.stored is None:
-            raise KeyError(old)
-        if old == new:
-            return set()
-        touched = self.assign(old, replace(moved, stored=None))
-        return touched | self.assign(new, replace(self.entry(new), stored=moved.stored))
-
     def check_integrity(self) -> None:
         """AssertionError when the two directions disagree."""
         there = {version: path for path, entry in self._entries.items() for version in entry.kept}
@@ -200,8 +190,13 @@ class LiveParts:
         return part.segment.only(self._keeps(part.segment))
 
     def first_mostly_dead(self, parts: Sequence[Part]) -> list[Part]:
-        """Return the first part that should be rewritten; empty if there is none."""
-        return [part for part in parts if is_mostly_dead(part.segment, self._keeps(part.segment))][:1]
+        """Return the first part that should be rewritten without its removed tokens; empty for none."""
+        for part in parts:
+            lengths = zip(part.segment.lengths, self._keeps(part.segment), strict=True)
+            num_kept = sum(length for length, is_kept in lengths if is_kept)
+            if num_kept < (1 - _MAX_DEAD_SHARE) * part.segment.num_tokens:
+                return [part]
+        return []
 
     def check_integrity(self) -> None:
         """AssertionError when parts and table contradict each other."""
@@ -250,12 +245,6 @@ def choose_small(parts: Sequence[Part], max_parts: int, max_tokens: int) -> list
             break
         chosen.append(part)
     return chosen if len(chosen) > 1 else []
-
-
-def is_mostly_dead(segment: Segment, keep: Sequence[bool]) -> bool:
-    """Return whether so large a part of the tokens is removed that the segment should be rewritten."""
-    num_kept = sum(length for length, kept in zip(segment.lengths, keep, strict=True) if kept)
-    return num_kept < (1 - _MAX_DEAD_SHARE) * segment.num_tokens
 
 
 def _size(part: Part) -> int:

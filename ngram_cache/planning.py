@@ -43,7 +43,6 @@ class IndexSummary:
     num_tokens: int = 0
     num_encoded: int = 0
     num_removed: int = 0
-    num_renamed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     is_complete: bool = True
     message: str = ""

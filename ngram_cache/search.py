@@ -85,14 +85,6 @@ def search(
     return Lookup(length, num_occurrences, nodes)
 
 
-def successors(parts: Sequence[Part], context: Sequence[int], hidden: Set[int], min_match: int) -> Successors:
-    """Return the tokens after the longest suffix of `context`, as in `search`; none below `min_match`."""
-    query = as_query(context)
-    cursors = [_LiveCursor(part, hidden, query, 1) for part in parts] if query else []
-    length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
-    return Successors(length, num_occurrences, counted(longest)) if longest else Successors.none()
-
-
 def count_documents(
     parts: Sequence[Part],
     sequence: Sequence[int] | npt.NDArray[np.integer],
@@ -130,7 +122,10 @@ class IndexView:
 
         The same view always returns the same for the same context.
         """
-        return successors(self.parts, context, self.hidden, min_match)
+        query = as_query(context)
+        cursors = [_LiveCursor(part, self.hidden, query, 1) for part in self.parts] if query else []
+        length, longest, num_occurrences = _longest_match(cursors, max(1, min_match))
+        return Successors(length, num_occurrences, counted(longest)) if longest else Successors.none()
 
 
 class _LiveCursor:

@@ -83,14 +83,6 @@ class SnapshotError(Exception):
     """The saved index cannot be used and must be built again; the message is the reason."""
 
 
-class CorruptSnapshotError(SnapshotError):
-    """The file is damaged or incomplete."""
-
-
-class ForeignSnapshotError(SnapshotError):
-    """The file is of another format version, tokenizer, folder or machine."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileRecord:
     """A file as it was indexed. `digest` is that of the tokenized text."""
@@ -153,7 +145,6 @@ def save(path: Path, snapshot: Snapshot, checkpoint: Callable[[], None] = never_
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
 
 
 def load(path: Path, *, fingerprint: str, root: str) -> Snapshot:
@@ -220,9 +211,9 @@ def _read(path: Path) -> bytes:
     with os.fdopen(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise CorruptSnapshotError("the index file is not a regular file")
+            raise SnapshotError("the index file is not a regular file")
         if not _PREAMBLE.size + _LENGTH.size <= status.st_size <= MAX_FILE_BYTES:
-            raise CorruptSnapshotError(f"the index file has a size of {status.st_size} bytes")
+            raise SnapshotError(f"the index file has a size of {status.st_size} bytes")
         return file.readall()
 
 
@@ -230,11 +221,11 @@ def _read_header(data: bytes) -> tuple[dict[str, Any], int]:
     """Return the header and where it ends. Raises SnapshotError unless the file is as it was written."""
     magic, version, checksum = _PREAMBLE.unpack_from(data)
     if magic != MAGIC:
-        raise CorruptSnapshotError("the index file does not begin as one")
+        raise SnapshotError("the index file does not begin as one")
     if version != VERSION:
-        raise ForeignSnapshotError(f"the index file has format {version}, this is format {VERSION}")
+        raise SnapshotError(f"the index file has format {version}, this is format {VERSION}")
     if zlib.crc32(memoryview(data)[_PREAMBLE.size :]) != checksum:
-        raise CorruptSnapshotError("the index file does not match its checksum")
+        raise SnapshotError("the index file does not match its checksum")
     begin = _PREAMBLE.size + _LENGTH.size
     end = begin + _LENGTH.unpack_from(data, _PREAMBLE.size)[0]
     return msgpack.unpackb(data[begin:end]), end
@@ -242,13 +233,13 @@ def _read_header(data: bytes) -> tuple[dict[str, Any], int]:
 
 def _check_origin(header: dict[str, Any], fingerprint: str, root: str) -> None:
     if header["fingerprint"] != fingerprint:
-        raise ForeignSnapshotError("the index was made with another tokenizer")
+        raise SnapshotError("the index was made with another tokenizer")
     if header["root"] != os.fsencode(root):
-        raise ForeignSnapshotError("the index was made for another folder")
+        raise SnapshotError("the index was made for another folder")
     if header["rules"] != rules_fingerprint():
-        raise ForeignSnapshotError("the index was made under other rules of what is left out")
+        raise SnapshotError("the index was made under other rules of what is left out")
     if header["byteorder"] != sys.byteorder:
-        raise ForeignSnapshotError("the index was made on a machine of another byte order")
+        raise SnapshotError("the index was made on a machine of another byte order")
 
 
 def _read_snapshot(data: bytes, header: dict[str, Any], offset: int) -> Snapshot:
@@ -278,13 +269,3 @@ def _remove_stale(path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process may clean or save too
             if time.time() - leftover.lstat().st_mtime > _STALE_SECONDS:
                 leftover.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename durable, on systems where folders can be opened."""
-    if sys.platform != "win32":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

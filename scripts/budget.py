@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_594, 103),
-    Cap("completion_engine", 27_890, 164),
-    Cap("ngram_cache", 4_975, 26),
+    Cap("lsp_server", 16_479, 100),
+    Cap("completion_engine", 30_392, 176),
+    Cap("ngram_cache", 4_907, 26),
     Cap("tests", 56_621, 407, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_780, 123),
     Cap("scripts", 3_812, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 49_457, 293)
+WHOLE = Cap(" and ".join(SHIPPED), 51_778, 302)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

@@ -54,6 +54,6 @@ def exactness(
         settings = with_target(own.model_copy(update={"target": target or own.target}))
         engine = load_engine(settings, report)
         index = build_index(root, engine.tokenizer, options, report)[1]
-        given = ExactnessOptions(tokens, settings.temperature, settings.repository_memory)
+        given = ExactnessOptions(tokens, memory=settings.repository_memory)
         found = measure_exactness(engine, samples, index, given, report)
     show_exactness(found, json=json)

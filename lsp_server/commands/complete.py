@@ -71,6 +71,5 @@ def _completion(file: Path, sides: tuple[str, str], settings: Settings, report: 
         deadline_ms=0,
         patience_ms=float("inf"),
         multiline=settings.multiline,
-        temperature=settings.temperature,
     )
     return engine.complete(request)

@@ -20,17 +20,17 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.protocol.framing import ResponseError
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
-from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
+from lsp_server.scripted_typing.screen import USUAL_PACE_MS
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import (
+    TYPISTS,
     AcceptKey,
     Buffer,
     Change,
     How,
     ShownSuggestion,
     Typist,
-    shown_suggestion,
+    TypistName,
 )
 from lsp_server.workspace.growth import GREW
 
@@ -78,7 +78,8 @@ class Player:
     """One file, typed once; it need not exist.
 
     `pace_ms` is the time between two key presses in the middle of a word; 0 presses the next key as soon as
-    the answer arrives. `watch` is awaited after each answer, before the typist reacts to it.
+    the answer arrives. `watch` is awaited after each answer, before the `person`, who
+    types, reacts to it.
     """
 
     def __init__(  # noqa: PLR0913 - a person, a file, a plan and its pace
@@ -94,11 +95,11 @@ class Player:
         self._client = client
         self._uri, self._language = path.as_uri(), language_of_path(path.name)
         self._pace_s = pace_ms / 1000
-        self._watch = watch
+        self.watch = watch
         self.typist: TypistName = typist
         self.answers: list[Answer] = []
-        self._typist = TYPISTS[typist].at_start(plan, Buffer("", ""))
-        self._typist.screen.pace_ms = pace_ms or USUAL_PACE_MS
+        self.person = TYPISTS[typist].at_start(plan, Buffer("", ""))
+        self.person.screen.pace_ms = pace_ms or USUAL_PACE_MS
         self._is_first = True
         self._item: dict[str, Any] = {}
         self._grew = asyncio.Event()
@@ -108,13 +109,13 @@ class Player:
     async def play(self, is_over: Callable[[], bool] = lambda: False) -> list[Answer]:
         """Type the plan to its end, or until `is_over`; returns the answers, the cancelled ones last."""
         answers = self.answers
-        self._client.open(self._uri, self._typist.buffer.text, language=self._language)
-        while (stroke := self._typist.next_stroke) is not None and not is_over():
+        self._client.open(self._uri, self.person.buffer.text, language=self._language)
+        while (stroke := self.person.next_stroke) is not None and not is_over():
             start = time.perf_counter()
-            self._send_change(self._typist.press())
-            answer = await self._ask(start, self._typist.pause_after(stroke))
+            self._send_change(self.person.press())
+            answer = await self._ask(start, self.person.pause_after(stroke))
             while answer is not None:
-                taken = answer.suggestion and self._typist.consider(answer.suggestion)
+                taken = answer.suggestion and self.person.consider(answer.suggestion)
                 if not taken:
                     answers.append(answer)
                     break
@@ -132,7 +133,7 @@ class Player:
 
     async def _ask(self, start: float, pause: float) -> Answer | None:
         """Request a completion at the cursor; None when the next key, after `pause`, comes first."""
-        wait_s, pause_ms = self._pace_s * pause or _MAX_WAIT_S, self._typist.screen.pace_ms * pause
+        wait_s, pause_ms = self._pace_s * pause or _MAX_WAIT_S, self.person.screen.pace_ms * pause
         self._grew.clear()
         request = self._send_request()
         is_first, self._is_first = self._is_first, False
@@ -141,15 +142,15 @@ class Player:
         if not done:
             self._client.cancel(request.id)
             self._cancelled.append(asyncio.create_task(_cancelled_answer(request)))
-            self._typist.see(None, pause_ms)
+            self.person.see(None, pause_ms)
             return None
         answer = self._read(request, ms)
         if answer.outcome in {"shown", "empty"}:
             why = await self._client.request("slipstream/why", self._location())
             answer = replace(answer, why=why or {}, is_first=is_first)
-        await self._watch(answer, self._typist)
+        await self.watch(answer, self.person)
         if not self._pace_s:
-            self._typist.see(answer.suggestion, max(0.0, pause_ms - ms))
+            self.person.see(answer.suggestion, max(0.0, pause_ms - ms))
             return answer
         return await self._look(answer, start + ms / 1e3, start + wait_s)
 
@@ -162,10 +163,10 @@ class Player:
                 self._client.cancel(request.id)
                 break
             now_s = time.perf_counter()
-            self._typist.see(answer.suggestion, (now_s - since_s) * 1e3)
+            self.person.see(answer.suggestion, (now_s - since_s) * 1e3)
             grown, since_s = self._read(request, answer.ms), now_s
             answer = replace(answer, outcome=grown.outcome, suggestion=grown.suggestion)
-        self._typist.see(answer.suggestion, max(0.0, (until_s - since_s) * 1e3))
+        self.person.see(answer.suggestion, max(0.0, (until_s - since_s) * 1e3))
         return answer
 
     def _send_request(self) -> PendingRequest:
@@ -173,16 +174,11 @@ class Player:
         return self._client.send("textDocument/inlineCompletion", params)
 
     def _location(self) -> dict[str, Any]:
-        return {"textDocument": {"uri": self._uri}, "position": self._typist.buffer.position}
+        return {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
 
     def _is_here(self, params: Mapping[str, Any]) -> bool:
         is_own = bool(params["textDocument"]["uri"] == self._uri)
-        return is_own and bool(params["position"] == self._typist.buffer.position)
-
-    @property
-    def screen(self) -> ScreenLog:
-        """What was shown so far."""
-        return self._typist.screen
+        return is_own and bool(params["position"] == self.person.buffer.position)
 
     def _read(self, request: PendingRequest, ms: float) -> Answer:
         try:
@@ -190,7 +186,7 @@ class Player:
         except ResponseError as error:
             return Answer("cancelled" if error.is_cancelled else "failed", ms)
         items = result["items"] if isinstance(result, dict) else result or []
-        suggestion = shown_suggestion(items[0], self._typist.buffer) if items else None
+        suggestion = shown_suggestion(items[0], self.person.buffer) if items else None
         if suggestion is None:
             return Answer("empty", ms)
         self._item = items[0]
@@ -199,7 +195,7 @@ class Player:
 
     def _take(self, taken: AcceptKey) -> None:
         """Accept as an editor does: the change first, then the notification of it."""
-        self._send_change(self._typist.accept(taken))
+        self._send_change(self.person.accept(taken))
         if taken.how == "word":
             params = {"item": self._item, "acceptedLength": len(taken.text.encode("utf-16-le")) // 2}
             self._client.notify("textDocument/didPartiallyAcceptCompletion", params)
@@ -216,6 +212,21 @@ async def _is_done_in_time(waiting: Awaitable[Any], until_s: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
+    """Return the shown part of an inline completion item; None if it does not fit the text at the cursor.
+
+    If its range begins left of the cursor, the item's text must begin with the text there.
+    """
+    text = item["insertText"]
+    text = text["value"] if isinstance(text, dict) else text
+    span, cursor = item.get("range"), len(buffer.left)
+    start, end = (buffer.offset_of(span[side]) if span else cursor for side in ("start", "end"))
+    typed = buffer.left[start:]
+    if start > cursor or end < cursor or not text.startswith(typed):
+        return None
+    return ShownSuggestion(text[len(typed) :], end - cursor)
 
 
 async def _cancelled_answer(request: PendingRequest) -> Answer:

@@ -25,10 +25,9 @@ from lsp_server.commands.player import (
 )
 from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.commands.terminal import show_rows
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
-from lsp_server.scripted_typing.typist import Typist
+from lsp_server.scripted_typing.typist import TYPISTS, Typist, TypistName
 from lsp_server.workspace.measurements import percentiles
 from lsp_server.workspace.settings_reading import merge
 
@@ -116,7 +115,7 @@ async def replay_files(
     for root in roots:
         mine = {path: plan for path, plan in plans.items() if repository_of(path) == root}
         for player in await replay_repository(root, mine, options, report, watch=see, on_ready=on_ready):
-            screens[player.typist].append(player.screen)
+            screens[player.typist].append(player.person.screen)
             answers += player.answers if player.typist == options.typists[0] else ()
     num_chars = sum(plan.num_chars for plan in plans.values())
     result = summary(answers, num_chars=num_chars)

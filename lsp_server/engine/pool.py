@@ -15,8 +15,7 @@ from completion_engine.config import AUTO, DEFAULT_TARGET, DRAFTERS, EngineConfi
 from completion_engine.remote.endpoint import RemoteConfig
 from lsp_server.engine.auto_target import AutoTarget, Chooser
 from lsp_server.engine.engine_types import EngineUser, LoadFor
-from lsp_server.engine.shared_engine import EngineKey, SharedEngine
-from lsp_server.engine.slots import EngineSlots
+from lsp_server.engine.shared_engine import EngineKey, EngineSlots, SharedEngine
 from lsp_server.workspace.settings import Settings
 
 

@@ -7,13 +7,17 @@ only, except where a method says otherwise.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from dataclasses import dataclass
 from functools import partial
 
+from completion_engine.request import CancelledError, Progress, ShouldStop
 from lsp_server.engine.auto_target import AutoTarget
 from lsp_server.engine.engine_types import (
     CloseJob,
+    Completer,
     CompletionJob,
     EngineStatus,
     EngineUser,
@@ -21,7 +25,6 @@ from lsp_server.engine.engine_types import (
     Load,
     PrefetchJob,
 )
-from lsp_server.engine.slots import EngineSlots
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import on_loop
 from ngram_cache.overlays import TokenSource
@@ -31,6 +34,15 @@ EngineKey = tuple[object, ...]
 MOVE_STEP_S = 0.02
 # If the user types without a pause, the larger model takes over after this number of steps.
 MAX_MOVE_STEPS = 500
+
+# A new engine waits this long for those that are ending to release their memory.
+MAX_WAIT_S = 20.0
+WAIT_STEP_S = 0.05
+
+# Further configurations wait until a window with one of these goes: each engine takes a model's memory.
+MAX_ENGINES = 3
+# A load that waits for a slot asks more often than this.
+WANTED_S = 2.0
 
 
 class SharedEngine:
@@ -222,3 +234,66 @@ class _Successor:
     def set_tokens(self, tokens: TokenSource) -> None:
         """Store the loaded tokenizer. Called on its thread."""
         self.tokens = tokens
+
+
+class EngineSlots:
+    """The threads of a process that may hold an engine, and the slots for engines in memory.
+
+    A thread that is stopped keeps its slot until it ends. Used on any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: list[EngineThread] = []
+        self._holders: list[EngineThread] = []
+        self._missed_s = -math.inf
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a thread waits for a slot."""
+        return time.monotonic() - self._missed_s < WANTED_S
+
+    def new_thread(self) -> EngineThread:
+        """Return a new thread, for `join`."""
+        thread = EngineThread()
+        with self._lock:
+            self._threads = [*(it for it in self._threads if not it.join(0)), thread]
+        return thread
+
+    def join(self, timeout_s: float) -> bool:
+        """Return whether all threads end within `timeout_s`."""
+        until = time.monotonic() + timeout_s
+        return all(thread.join(max(0.0, until - time.monotonic())) for thread in self._threads)
+
+    def in_slot(self, thread: EngineThread, load: Load) -> Load:
+        """Return a load that first waits for a slot, and for engines that are ending to release theirs."""
+
+        def wait_and_load(report: Progress, should_stop: ShouldStop) -> Completer:
+            while not self._take(thread):
+                report(f"Waiting: {MAX_ENGINES} other models are in memory for other windows", 0, 0)
+                if should_stop():
+                    raise CancelledError
+                time.sleep(WAIT_STEP_S)
+            try:
+                until = time.monotonic() + MAX_WAIT_S
+                for other in [it for it in self._holders if it.is_stopping and it is not thread]:
+                    while not other.join(WAIT_STEP_S) and time.monotonic() < until and not should_stop():
+                        pass
+                return load(report, should_stop)
+            except BaseException:
+                with self._lock:
+                    self._holders = [holder for holder in self._holders if holder is not thread]
+                raise
+
+        return wait_and_load
+
+    def _take(self, thread: EngineThread) -> bool:
+        """Return whether the thread got a slot, or has one already."""
+        with self._lock:
+            self._holders = [it for it in self._holders if it is thread or not it.join(0)]
+            if thread not in self._holders:
+                if len(self._holders) >= MAX_ENGINES:
+                    self._missed_s = time.monotonic()
+                    return False
+                self._holders.append(thread)
+            return True

@@ -19,8 +19,7 @@ from lsprotocol import types
 from completion_engine.cutting.language_names import canonical_language
 from completion_engine.cutting.tree import load_grammar
 from completion_engine.grammars import LANGUAGES
-from lsp_server.handlers.configuration import read_missing_rules
-from lsp_server.handlers.files import files_changed
+from lsp_server.handlers.folders import files_changed, read_missing_rules
 from lsp_server.handlers.prefetching import prefetch_after_edit
 from lsp_server.protocol.lsp_conversion import line_column_of, member
 from lsp_server.protocol.server import SlipstreamServer

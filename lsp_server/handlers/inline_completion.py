@@ -53,6 +53,7 @@ class ClientLimits:
 
 
 NO_LIMITS = ClientLimits()
+NUM_CANDIDATES = 3  # suggestions to choose from for an explicit request
 
 
 async def inline_completion(
@@ -146,7 +147,7 @@ def _as_asked(
     if asked == "by typing":
         return replace(request, suppressed_in=suppressed_in(settings))
     if asked == "to choose":
-        return replace(request, num_candidates=settings.candidates, eagerness=1.0, is_explicit=True)
+        return replace(request, num_candidates=NUM_CANDIDATES, eagerness=1.0, is_explicit=True)
     return request
 
 

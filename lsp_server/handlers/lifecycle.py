@@ -8,7 +8,7 @@ from functools import partial
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from lsp_server.handlers import configuration, files
+from lsp_server.handlers import folders
 from lsp_server.handlers.inline_completion import completion
 from lsp_server.protocol.framing import OWN_CLIENT
 from lsp_server.protocol.lsp_conversion import member
@@ -28,9 +28,9 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
     if params.client_info is not None and params.client_info.name != OWN_CLIENT:
         server.keep_usage()
     session.encoding = types.PositionEncodingKind(server.workspace.position_encoding).value
-    files.change_folders(server, files.initial_folders(params))
+    folders.change_folders(server, folders.initial_folders(params))
     session.is_older_client = names_plugin(params.initialization_options)
-    options = member(params.initialization_options, configuration.SECTION)
+    options = member(params.initialization_options, folders.SECTION)
     problems = session.configuration.set_layer("initializationOptions", options)
     server.messages.show(problems, types.MessageType.Warning)
     experimental = member(params.capabilities.experimental, "slipstream")
@@ -44,9 +44,9 @@ def initialize(server: SlipstreamServer, params: types.InitializeParams) -> None
 async def initialized(server: SlipstreamServer, _params: types.InitializedParams) -> None:
     """Gather the settings from everywhere, then start loading and indexing."""
     try:
-        await configuration.read_files(server)
-        if configuration.can_pull(server):
-            await configuration.pull(server)
+        await folders.read_files(server)
+        if folders.can_pull(server):
+            await folders.pull(server)
     finally:
         server.apply_settings()
     if server.has_ended:
@@ -64,7 +64,7 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
     workspace = server.client_capabilities.workspace or types.WorkspaceClientCapabilities()
     wanted = []
     if workspace.did_change_configuration and workspace.did_change_configuration.dynamic_registration:
-        options = types.DidChangeConfigurationRegistrationOptions(section=configuration.SECTION)
+        options = types.DidChangeConfigurationRegistrationOptions(section=folders.SECTION)
         wanted.append(_registration(types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
     watch = workspace.did_change_watched_files
     if watch and watch.dynamic_registration:
@@ -72,7 +72,7 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
         watching = types.DidChangeWatchedFilesRegistrationOptions(watchers=[everything])
         wanted.append(_registration(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watching))
     else:
-        files.watch_files(server)
+        folders.watch_files(server)
     if not wanted:
         return
     try:
@@ -81,7 +81,7 @@ async def _register_capabilities(server: SlipstreamServer) -> None:
     except JsonRpcException as error:
         if not server.has_ended:
             logger.warning("The client registers nothing: %r", error)
-            files.watch_files(server)
+            folders.watch_files(server)
 
 
 def _registration(method: str, options: object) -> types.Registration:

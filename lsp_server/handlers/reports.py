@@ -30,7 +30,17 @@ async def why(server: SlipstreamServer, params: Any) -> dict[str, Any]:
             return edit_explanation(edit_record)
         record = server.session.offers.record(record_id)
         return _explained(server, record) if record else lsp_conversion.unknown("unknown-suggestion")
-    return await _why_at(server, *_parse(params))
+    uri, place = _parse(params)
+    snapshot = server.session.snapshot(uri, place)
+    if snapshot is None:
+        return lsp_conversion.unknown(_unknown(server, uri))
+    record = server.session.offers.last_at(snapshot)
+    if record is None or record.outcome == "superseded":
+        await suggest(server, uri, place, "by typing")
+        record = server.session.offers.last_at(snapshot)
+    answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
+    edit = server.session.proposals.last_of(uri)
+    return {**answer, "next_edit": edit_explanation(edit)} if edit else answer
 
 
 async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
@@ -58,19 +68,6 @@ async def complete(server: SlipstreamServer, params: Any) -> dict[str, Any]:
     reason = REASONS["replaces-text"] if offers and not text else lsp_conversion.reason_for(record)
     rule = record.outcome or record.completion.rule
     return {"text": text, "rule": rule, "reason": reason, "stats": record.completion.stats.as_dict()}
-
-
-async def _why_at(server: SlipstreamServer, uri: str, place: LineColumn) -> dict[str, Any]:
-    snapshot = server.session.snapshot(uri, place)
-    if snapshot is None:
-        return lsp_conversion.unknown(_unknown(server, uri))
-    record = server.session.offers.last_at(snapshot)
-    if record is None or record.outcome == "superseded":
-        await suggest(server, uri, place, "by typing")
-        record = server.session.offers.last_at(snapshot)
-    answer = _explained(server, record) if record else lsp_conversion.unknown("unknown-document")
-    edit = server.session.proposals.last_of(uri)
-    return {**answer, "next_edit": edit_explanation(edit)} if edit else answer
 
 
 def _unknown(server: SlipstreamServer, uri: str) -> str:

@@ -14,9 +14,8 @@ from typing import Any
 from lsprotocol import types
 
 from lsp_server.handlers import (
-    configuration,
     document_sync,
-    files,
+    folders,
     inline_completion,
     lifecycle,
     next_edit,
@@ -52,9 +51,9 @@ ROUTES = (
         inline_completion.inline_completion,
         types.InlineCompletionOptions(),
     ),
-    Route(types.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration.did_change_configuration),
-    Route(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, files.did_change_workspace_folders),
-    Route(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, files.did_change_watched_files),
+    Route(types.WORKSPACE_DID_CHANGE_CONFIGURATION, folders.did_change_configuration),
+    Route(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders.did_change_workspace_folders),
+    Route(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, folders.did_change_watched_files),
     Route(
         types.WORKSPACE_EXECUTE_COMMAND,
         user_actions.execute_command,

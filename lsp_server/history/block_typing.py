@@ -1,4 +1,4 @@
-"""One block, typed by the scripted typist through a running server, and what came of it."""
+"""One block, typed by a scripted typist through a running server, and what came of it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import Path
 
-from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import Answer, Player
 from lsp_server.history.blocks import Block
-from lsp_server.scripted_typing.reader import TypistName
 from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stretch_end
-from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import Typist
 from ngram_cache.redaction import blank_parts
 
 MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
@@ -47,27 +44,17 @@ class SeenSuggestion:
 class TypedBlock:
     """The result of one block, or of its beginning. Times are from a key to its answer, in ms.
 
-    `num_keys` were needed without suggestions, `num_pressed` were pressed, the keys that accept included.
+    `num_keys` would be pressed without suggestions; `screen` has what was shown and accepted.
     """
 
     block: Block
-    model: str
     num_chars: int = 0
     num_keys: int = 0
-    num_pressed: int = 0
-    num_chars_not_typed: int = 0
-    num_chars_wrong: int = 0
-    num_shown: int = 0
     num_failed: int = 0
     first_ms: list[float] = field(default_factory=list)
     warm_ms: list[float] = field(default_factory=list)
     suggestions: list[SeenSuggestion] = field(default_factory=list)
     screen: ScreenLog = field(default_factory=ScreenLog)
-
-    @property
-    def num_keys_saved(self) -> int:
-        """Number of key presses that the suggestions saved; negative if accepting cost more."""
-        return self.num_keys - self.num_pressed
 
 
 def sampled_ends(blocks: Sequence[Block], num_chars: int) -> dict[int, int]:
@@ -98,54 +85,29 @@ def plan_of(block: Block, end: int) -> TypingPlan:
     return plan_typing(text, start=block.start, end=end)
 
 
-@dataclass(slots=True)
-class BlockPlayer:
-    """Types blocks through a running server of `model`, each into its file in `folder`."""
+async def type_block(player: Player, block: Block, is_over: Callable[[], bool]) -> TypedBlock:
+    """Type the plan of a player, a part of `block`, until it is over. Raises SlipstreamError."""
+    typed, last_wrong = TypedBlock(block), (0, "")
 
-    client: LanguageClient
-    folder: Path
-    model: str
-    is_over: Callable[[], bool]
-    _wrong: tuple[int, str] = (0, "")
+    async def watch(answer: Answer, person: Typist) -> None:
+        """Keep accepted suggestions as examples, and wrong ones once while they stay."""
+        nonlocal last_wrong
+        if answer.suggestion is not None:
+            wrong = person.wrong_part(answer.suggestion)
+            num_wrong = len(wrong[1]) if wrong != last_wrong else 0
+            taken, last_wrong = person.consider(answer.suggestion), wrong
+            if taken or num_wrong:
+                num_saved = len(taken.text) if taken else 0
+                typed.suggestions.append(_seen(block, person, answer, num_saved, num_wrong))
 
-    async def play(self, block: Block, plan: TypingPlan, typist: TypistName = "eager") -> TypedBlock:
-        """Type `plan` until it is over. Raises SlipstreamError."""
-        typed = TypedBlock(block, self.model)
-        typists: list[Typist] = []
-
-        async def watch(answer: Answer, typist: Typist) -> None:
-            typists[:] = [typist]
-            if answer.suggestion is not None:
-                self._note(typed, typist, answer, answer.suggestion)
-
-        player = Player(self.client, self.folder / block.path, plan, watch=watch, typist=typist)
-        typed.screen = player.screen
-        for answer in await player.play(self.is_over):
-            _count(typed, answer)
-        for person in typists:
-            typed.num_chars, typed.num_keys = max(0, person.offset - plan.start), person.num_done
-        return typed
-
-    def _note(self, typed: TypedBlock, typist: Typist, answer: Answer, suggestion: ShownSuggestion) -> None:
-        """Count what is shown wrong, once while it stays on the screen, and keep what may be an example."""
-        wrong = typist.wrong_part(suggestion)
-        is_new, self._wrong = wrong != self._wrong, wrong
-        num_wrong = len(wrong[1]) if is_new else 0
-        typed.num_chars_wrong += num_wrong
-        taken = typist.consider(suggestion)
-        if taken or num_wrong:
-            num_saved = len(taken.text) if taken else 0
-            typed.suggestions.append(_seen(typed.block, typist, answer, num_saved, num_wrong))
-
-
-def _count(typed: TypedBlock, answer: Answer) -> None:
-    """A request follows each key and each accepted suggestion, which took a key as well."""
-    typed.num_pressed += 1
-    typed.num_chars_not_typed += answer.num_taken_chars
-    typed.num_shown += answer.outcome == "shown"
-    typed.num_failed += answer.outcome == "failed"
-    if answer.outcome in {"shown", "empty"}:
-        (typed.first_ms if answer.is_first else typed.warm_ms).append(answer.ms)
+    player.watch = watch
+    for answer in await player.play(is_over):
+        typed.num_failed += answer.outcome == "failed"
+        if answer.outcome in {"shown", "empty"}:
+            (typed.first_ms if answer.is_first else typed.warm_ms).append(answer.ms)
+    typed.num_chars = max(0, player.person.offset - player.person.plan.start)
+    typed.num_keys, typed.screen = player.person.num_done, player.person.screen
+    return typed
 
 
 def _seen(block: Block, typist: Typist, answer: Answer, num_saved: int, num_wrong: int) -> SeenSuggestion:

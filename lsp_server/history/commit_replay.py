@@ -8,10 +8,10 @@ bounded. Must not choose what is typed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,26 +20,16 @@ from typing import Any
 from completion_engine.errors import MachineError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
-from lsp_server.commands.player import running_server, wait_until_ready
-from lsp_server.history.block_typing import BlockPlayer, TypedBlock, plan_of, sampled_ends
+from lsp_server.commands.player import Player, running_server, wait_until_ready
+from lsp_server.history.block_typing import TypedBlock, plan_of, sampled_ends, type_block
 from lsp_server.history.blocks import Block, is_safe_path
-from lsp_server.history.git_objects import Commit, GitObjects, TreeFile
+from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 
 TYPING = "Typing the commit"
 _MAX_FOLDER_WAIT_S = 60.0
 _POLL_S = 0.05
 _MIN_CHARS_PER_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class CommitBlocks:
-    """A commit and what its author typed. `ends` are the numbers of the blocks to type and
-    where to end each; empty to choose by the time."""
-
-    commit: Commit
-    blocks: Sequence[Block]
-    ends: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,93 +46,91 @@ class ReplayedCommit:
 
 
 @dataclass(slots=True)
-class TimeLimit:
-    """The time that a replay may take; each commit gets an equal share of what is left.
+class HistoryRecord:
+    """What is known of a replay so far. `left_out` counts commits, files and blocks by reason.
 
-    Commits whose blocks are chosen are compared with an earlier replay of them, where only whole blocks
-    count. So each of them may take all the time that is left.
+    `engine` is the server's description of its engine, once it has loaded.
     """
 
-    end: float
-
-    def end_of(self, commit: CommitBlocks, num_left: int) -> float:
-        """The moment at which `commit`, the next of `num_left`, must end."""
-        now = time.monotonic()
-        return self.end if commit.ends else now + max(0.0, self.end - now) / max(1, num_left)
+    git: GitObjects
+    author: str
+    began: float = field(default_factory=time.monotonic)
+    num_chosen: int = 0
+    replayed: list[ReplayedCommit] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    engine: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def is_over(self) -> bool:
-        """Whether no time is left."""
-        return time.monotonic() >= self.end
+    def typed(self) -> list[TypedBlock]:
+        """Every block that suggestions were shown for."""
+        return [typed for commit in self.replayed for typed in commit.typed]
 
 
 @dataclass(slots=True)
 class CommitReplayer:
     """Types commits of a repository through one server, in folders below the empty `folder`.
 
-    `engine` is the server's description of its engine, once it has loaded. `chars_per_s` is how fast the last
-    commit was typed.
+    `chars_per_s` is how fast the last commit was typed.
     """
 
-    git: GitObjects
+    record: HistoryRecord
     folder: Path
     settings: Mapping[str, Any]
     report: Progress
-    engine: dict[str, Any] = field(default_factory=dict)
     chars_per_s: float = 10.0
 
     async def replay(
-        self, commits: Sequence[CommitBlocks], seconds: float, on_commit: Callable[[ReplayedCommit], None]
+        self, commits: Sequence[Sequence[Block]], seconds: float, on_commit: Callable[[ReplayedCommit], None]
     ) -> None:
-        """Type the commits for `seconds` after the model is loaded; each ends with a call of `on_commit`.
+        """Type the blocks of each commit; all end within `seconds` after the model is loaded.
 
-        The folder holds the files of one commit's parent at a time. Between two commits it leaves the server,
-        so that its index is compared with the disk and no answer can come from a newer commit. Raises
+        Each commit gets an equal share of the time that is left, and ends with a call of `on_commit`. The
+        folder holds the files of one commit's parent at a time. Between two commits it leaves the server, so
+        that its index is compared with the disk and no answer can come from a newer commit. Raises
         SlipstreamError.
         """
         start, env = self.folder / "start", {"SLIPSTREAM_INDEX_DIR": str(self.folder / "index")}
         start.mkdir(parents=True)
+        git = self.record.git
         async with running_server(start, settings=self.settings, env=env) as client:
             stats = await wait_until_ready(client, self.report)
-            self.engine.update(stats["engine"])
-            limit = TimeLimit(time.monotonic() + seconds)
-            here = self.folder / (self.git.root.name or "repository")
+            self.record.engine.update(stats["engine"])
+            until = time.monotonic() + seconds
+            here = self.folder / (git.root.name or "repository")
             here.mkdir()
             with suppress(FileNotFoundError):  # today's settings, not those of each commit
-                shutil.copyfile(self.git.root / REPOSITORY_FILE, here / REPOSITORY_FILE)
-            files = FilesOnDisk(self.git, here)
-            for number, commit in enumerate(commits):
-                if limit.is_over:
+                shutil.copyfile(git.root / REPOSITORY_FILE, here / REPOSITORY_FILE)
+            files = FilesOnDisk(git, here)
+            for number, blocks in enumerate(commits):
+                if (now := time.monotonic()) >= until:
                     return
-                num_left_out = await asyncio.to_thread(files.become, commit.commit.parents[0])
+                commit = blocks[0].commit
+                num_left_out = await asyncio.to_thread(files.become, commit.parents[0])
                 await self._change_folders(client, added=here)
-                end = limit.end_of(commit, len(commits) - number)
-                typed, read = await self._type_commit(client, files, commit, end)
+                end = now + (until - now) / (len(commits) - number)
+                typed, read = await self._type_commit(client, files, blocks, end)
                 await self._change_folders(client, removed=here)
-                on_commit(ReplayedCommit(commit.commit, typed, num_left_out, read))
+                on_commit(ReplayedCommit(commit, typed, num_left_out, read))
 
     async def _type_commit(
-        self, client: LanguageClient, files: FilesOnDisk, commit: CommitBlocks, end: float
+        self, client: LanguageClient, files: FilesOnDisk, blocks: Sequence[Block], end: float
     ) -> tuple[list[TypedBlock], list[TypedBlock]]:
         begin = time.monotonic()
-        num_chars = round(self.chars_per_s * (end - begin))
-        ends = commit.ends or sampled_ends(commit.blocks, num_chars)
+        typed: list[TypedBlock] = []
+        read: list[TypedBlock] = []
 
         def is_over() -> bool:
             now = time.monotonic()
             self.report(TYPING, round(min(now, end) - begin), max(1, round(end - begin)))
             return now >= end
 
-        typed: list[TypedBlock] = []
-        read: list[TypedBlock] = []
-        for number, block_end in ends.items():
+        for number, block_end in sampled_ends(blocks, round(self.chars_per_s * (end - begin))).items():
             if is_over():
                 break
-            block = commit.blocks[number]
-            plan = plan_of(block, block_end)
-            player = BlockPlayer(client, files.folder, str(self.engine["target"]), is_over)
-            typed.append(await player.play(block, plan))
-            read.append(await player.play(block, plan, "reader"))
+            block = blocks[number]
+            file, plan = files.folder / block.path, plan_of(block, block_end)
+            typed.append(await type_block(Player(client, file, plan), block, is_over))
+            read.append(await type_block(Player(client, file, plan, typist="reader"), block, is_over))
             if block.saved is not None:
                 change = files.save(block.path, block.saved)
                 client.notify("workspace/didChangeWatchedFiles", {"changes": [change]})
@@ -190,7 +178,12 @@ class FilesOnDisk:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         files, num_left_out = self.git.files(commit)
-        wanted = {file.path: file.blob for file in _within_bounds(files)}
+        wanted: dict[str, str] = {}
+        num_bytes_left = _MAX_TOTAL_BYTES
+        for file in files[:_MAX_FILES]:
+            if file.num_bytes <= min(_MAX_FILE_BYTES, num_bytes_left) and is_safe_path(file.path):
+                num_bytes_left -= file.num_bytes
+                wanted[file.path] = file.blob
         for path in [path for path, blob in self.blobs.items() if wanted.get(path) != blob]:
             self._remove(self.folder / path)
             del self.blobs[path]
@@ -218,20 +211,9 @@ class FilesOnDisk:
     def _remove(self, file: Path) -> None:
         """Remove a file and the folders that are empty without it: a file may get the name of one."""
         file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # the first one with another file ends it
+        with suppress(OSError):  # the first one with another file ends it
             for folder in file.relative_to(self.folder).parents[:-1]:
                 (self.folder / folder).rmdir()
-
-
-def _within_bounds(files: Sequence[TreeFile]) -> Iterator[TreeFile]:
-    """The files that may be written: safe paths, not too large, and not too many."""
-    total = 0
-    for file in files[:_MAX_FILES]:
-        if file.num_bytes <= _MAX_FILE_BYTES and is_safe_path(file.path):
-            total += file.num_bytes
-            if total > _MAX_TOTAL_BYTES:
-                return
-            yield file
 
 
 def _write(path: Path, data: bytes) -> bool:

@@ -18,7 +18,7 @@ from typing import BinaryIO, Generic, Protocol, TypeVar
 
 import psutil
 
-from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, FrameHeader
+from lsp_server.protocol.framing import MAX_HEADER_BYTES, FrameError, body_length, ends_header
 from lsp_server.sharing.supervision import SupervisedThread, on_loop
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,16 @@ INTERVAL_S = 5.0
 
 def read_frame(stream: BinaryIO) -> bytes | None:
     """The next message's body, or None at the end of the stream. Raises FrameError."""
-    header = FrameHeader()
-    while not header.is_whole:
-        if not header.add(stream.readline(MAX_HEADER_BYTES)):
+    header = b""
+    while not ends_header(header):
+        line = stream.readline(MAX_HEADER_BYTES)
+        header += line
+        if not line.endswith(b"\n"):
+            ends_header(header)  # a line that long is an error, a shorter one the end of the stream
             return None
-    body = stream.read(header.num_bytes)
-    return body if len(body) == header.num_bytes else None
+    num_bytes = body_length(header)
+    body = stream.read(num_bytes)
+    return body if len(body) == num_bytes else None
 
 
 def start_reader(stream: BinaryIO, deliver: Callable[[bytes], bool], on_end: Callable[[], None]) -> None:

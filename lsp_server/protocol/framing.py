@@ -48,48 +48,34 @@ class FrameError(DataError):
     """The input is not a framed message; nothing after it can be understood."""
 
 
-class FrameHeader:
-    """The header of one message, line by line; `num_bytes` is its body's length as soon as `is_whole`."""
-
-    def __init__(self) -> None:
-        self.num_bytes = 0
-        self.is_whole = False
-        self._has_length = False
-        self._num_header_bytes = 0
-
-    def add(self, line: bytes) -> bool:
-        """Take the next line, its end included. False where the stream ends within the header.
-
-        `line` is cut after MAX_HEADER_BYTES. Raises FrameError.
-        """
-        self._num_header_bytes += len(line)
-        if self._num_header_bytes >= MAX_HEADER_BYTES:
-            raise FrameError("A message header never ends.")
-        if not line.endswith(b"\n"):
-            return False
-        if line.strip():
-            self._take_field(line)
-        elif not self._has_length:
-            raise FrameError("A message has no Content-Length.")
-        else:
-            self.is_whole = True
-        return True
-
-    def _take_field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        match name.strip().lower():
-            case b"content-length":
-                self._has_length, self.num_bytes = True, _checked_length(value.strip())
-            case b"content-type":
-                pass
-            case _:  # the protocol has no other header, so a program printed this
-                raise FrameError(f"A line of {len(line)} bytes is not a message header.")
+def ends_header(header: bytes) -> bool:
+    """Return whether these lines end in the empty one. Raises FrameError if the last is not of a header."""
+    if len(header) >= MAX_HEADER_BYTES:
+        raise FrameError("A message header never ends.")
+    *_, last = header.splitlines() or [b"content-type"]
+    _length_in(last)
+    return not last.strip()
 
 
-def _checked_length(digits: bytes) -> int:
-    if not digits.isdigit() or int(digits) > MAX_MESSAGE_BYTES:
-        raise FrameError(f"A message has no valid length: its header has {len(digits)} bytes for it.")
-    return int(digits)
+def body_length(header: bytes) -> int:
+    """Return the number of bytes that a whole header says. Raises FrameError."""
+    found = [num_bytes for line in header.splitlines() if (num_bytes := _length_in(line)) is not None]
+    if not found:
+        raise FrameError("A message has no Content-Length.")
+    return found[-1]
+
+
+def _length_in(line: bytes) -> int | None:
+    name, _, value = line.partition(b":")
+    match name.strip().lower():
+        case b"content-length":
+            if not (digits := value.strip()).isdigit() or int(digits) > MAX_MESSAGE_BYTES:
+                raise FrameError(f"A message has no valid length, but {len(digits)} bytes for it.")
+            return int(digits)
+        case b"content-type" | b"":
+            return None
+        case _:  # the protocol has no other header, so a program printed this
+            raise FrameError(f"A line of {len(line)} bytes is not a message header.")
 
 
 async def read_message(reader: asyncio.StreamReader) -> Message | None:
@@ -97,12 +83,17 @@ async def read_message(reader: asyncio.StreamReader) -> Message | None:
 
     Raises FrameError for invalid frames, DataError for a body that is not a JSON object.
     """
-    header = FrameHeader()
-    while not header.is_whole:
-        if not header.add(await _read_line(reader)):
+    header = b""
+    while not ends_header(header):
+        try:
+            line = await reader.readline()
+        except ValueError as error:  # longer than the reader's own limit
+            raise FrameError("A message header never ends.") from error
+        if not line.endswith(b"\n"):
             return None
+        header += line
     try:
-        body = await reader.readexactly(header.num_bytes)
+        body = await reader.readexactly(body_length(header))
     except asyncio.IncompleteReadError:
         return None
     try:
@@ -112,10 +103,3 @@ async def read_message(reader: asyncio.StreamReader) -> Message | None:
     if not isinstance(message, dict):
         raise DataError("A message is not a JSON object.")
     return message
-
-
-async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readline()
-    except ValueError as error:  # longer than the reader's own limit
-        raise FrameError("A message header never ends.") from error

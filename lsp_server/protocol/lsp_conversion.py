@@ -12,7 +12,7 @@ from completion_engine.request import CompletionSegment
 from completion_engine.text_window import MAX_CHARS_AFTER, MAX_CHARS_BEFORE
 from lsp_server.engine.engine_types import EngineStatus
 from lsp_server.protocol.reasons import REASONS, STATES, reason_of, texts
-from lsp_server.workspace.documents import Document, LineColumn, PositionEncoding, typed_word, units_of
+from lsp_server.workspace.documents import LineColumn, PositionEncoding, typed_word, units_of
 from lsp_server.workspace.measurements import FolderReport, percent
 from lsp_server.workspace.offers import CompletionRecord, Offer
 from ngram_cache.redaction import blank_parts
@@ -71,7 +71,7 @@ def completions(offers: Sequence[Offer], encoding: PositionEncoding) -> types.Co
 
 def _inline_item(offer: Offer, encoding: PositionEncoding) -> types.InlineCompletionItem:
     return types.InlineCompletionItem(
-        insert_text=_with_line_ends(offer.text, offer.document),
+        insert_text=offer.text.replace("\n", offer.document.newline),
         range=_span(offer, offer.document.content(offer.line)[: offer.column], "", encoding),
         command=_accepted(offer),
     )
@@ -83,7 +83,7 @@ def older_item(offer: Offer, position: object) -> dict[str, Any]:
     Its text begins with the line: where clients accept a part, they count from the line's beginning.
     """
     before = offer.document.content(offer.line)[: offer.column]
-    text = _with_line_ends(offer.text, offer.document)
+    text = offer.text.replace("\n", offer.document.newline)
     span = _span(offer, before, before, "utf-16")
     return {
         "uuid": offer.id,
@@ -112,28 +112,20 @@ def _item(offer: Offer, rank: int, encoding: PositionEncoding) -> types.Completi
     word = typed_word(before)
     whole = f"{word}{offer.typed}{offer.text}"
     first, *more = whole.strip().splitlines() or [""]
+    fenced = f"````{offer.document.language}\n{whole}\n````"  # keeps the indentation where it is shown
     return types.CompletionItem(
         label=f"{first} …" if more else first,
         kind=types.CompletionItemKind.Text,
         detail="Slipstream",
-        documentation=_fenced(whole, offer.document.language) if more else None,
+        documentation=types.MarkupContent(types.MarkupKind.Markdown, fenced) if more else None,
         filter_text=first,
         sort_text=f"\uffff{rank}",
         text_edit=types.TextEdit(
-            _span(offer, before, word, encoding), _with_line_ends(whole, offer.document)
+            _span(offer, before, word, encoding), whole.replace("\n", offer.document.newline)
         ),
         insert_text_mode=types.InsertTextMode.AsIs,
         command=_accepted(offer),
     )
-
-
-def _with_line_ends(text: str, document: Document) -> str:
-    return text.replace("\n", document.newline)
-
-
-def _fenced(code: str, language: str) -> types.MarkupContent:
-    """Code that keeps its indentation where it is shown."""
-    return types.MarkupContent(types.MarkupKind.Markdown, f"````{language}\n{code}\n````")
 
 
 def _span(offer: Offer, before: str, taken: str, encoding: PositionEncoding) -> types.Range:

@@ -79,24 +79,18 @@ class SupervisedThread:
             try:
                 self._work()
             except BaseException as error:
-                is_final = self._has_given_up = self._is_too_often()
+                self._crashes.append(time.monotonic())
+                is_full = len(self._crashes) == self._crashes.maxlen
+                self._has_given_up = is_full and self._crashes[-1] - self._crashes[0] < CRASH_MEMORY_S
                 logger.critical("The thread %s ended by an error", self._name, exc_info=error)
-                self._tell(error, is_final=is_final)
-                if is_final:
+                try:
+                    self._on_crash(error, self._has_given_up)
+                except BaseException:
+                    logger.exception("The work of the thread %s could not be answered", self._name)
+                if self._has_given_up:
                     return
             else:
                 return
-
-    def _is_too_often(self) -> bool:
-        now_s = time.monotonic()
-        self._crashes.append(now_s)
-        return len(self._crashes) == self._crashes.maxlen and now_s - self._crashes[0] < CRASH_MEMORY_S
-
-    def _tell(self, error: BaseException, *, is_final: bool) -> None:
-        try:
-            self._on_crash(error, is_final)
-        except BaseException:
-            logger.exception("The work of the thread %s could not be answered", self._name)
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any) -> None:

@@ -207,16 +207,12 @@ class Document:
         assert self.num_long_lines == sum(map(is_long, self.lines))  # noqa: S101  # as above
 
     def _follow_text(self) -> None:
-        """Drop the text if it is far too large, and find the most frequent line end."""
-        if self.num_chars > MAX_KEPT_CHARS:
-            self.release()
-        self._learn_newline()
-
-    def _learn_newline(self) -> None:
-        """Find the line end of most lines, or that of the first line if two are equally frequent.
+        """Drop the text if it is far too large, and find the most frequent line end; the first one of two.
 
         A document is filled after it is opened, and emptied to be filled again.
         """
+        if self.num_chars > MAX_KEPT_CHARS:
+            self.release()
         num_ends = len(self.lines) - 1
         if num_ends:
             is_first = 2 * self.num_crlf == num_ends and ends_with_crlf(self.lines[0])
@@ -273,8 +269,8 @@ def index_of(line: str, num_units: int, encoding: PositionEncoding) -> int:
     data = line.encode("utf-16-le", "surrogatepass")
     if 2 * num_units >= len(data):
         return len(line)
-    if num_units and _is_low(data, num_units) and _is_high(data, num_units - 1):
-        num_units -= 1
+    if num_units and (data[2 * num_units + 1] & 0xFC, data[2 * num_units - 1] & 0xFC) == (0xDC, 0xD8):
+        num_units -= 1  # between the halves of a surrogate pair
     return len(data[: 2 * num_units].decode("utf-16-le", "surrogatepass"))
 
 
@@ -285,11 +281,3 @@ def units_of(text: str, encoding: PositionEncoding) -> int:
     if encoding == "utf-8":
         return len(text.encode("utf-8", "surrogatepass"))
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _is_low(data: bytes, unit: int) -> bool:
-    return data[2 * unit + 1] & 0xFC == 0xDC
-
-
-def _is_high(data: bytes, unit: int) -> bool:
-    return data[2 * unit + 1] & 0xFC == 0xD8

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from completion_engine.next_edit.edits import Hunk, common_ends
@@ -24,19 +24,6 @@ MAX_LINE_CHARS = 2_000
 MIN_DELETED_CHARS = 2  # a single character was probably deleted in passing
 _WITHIN_WORD = re.compile(r"\w\w")
 JOIN_S = 60.0  # after a longer time, a change of the same line begins a new hunk
-
-
-@dataclass(frozen=True, slots=True)
-class _Union:
-    """The lines `first` to `end`, before the change, that a change and the hunks it touches cover.
-
-    `old` are these lines before the hunks, `now` their present text.
-    """
-
-    first: int
-    end: int
-    old: tuple[str, ...]
-    now: tuple[str, ...]
 
 
 class EditLog:
@@ -176,17 +163,21 @@ def _moved(hunk: Hunk, change: LineChange) -> Hunk:
 
 def _joined(document: str, hunks: Sequence[Hunk], change: LineChange, now_s: float) -> Hunk | None:
     """Return a change joined with the hunks that it touches; None if together they change nothing."""
-    union = _union(hunks, change)
-    above = union.now[: change.top - union.first]
-    below = union.now[change.top + len(change.old) - union.first :]
-    whole = trimmed(LineChange(union.first, union.old, (*above, *change.new, *below)))
+    first, old, now = _union(hunks, change)
+    above, below = now[: change.top - first], now[change.top + len(change.old) - first :]
+    whole = trimmed(LineChange(first, tuple(old), (*above, *change.new, *below)))
     is_small = max(len(whole.old), len(whole.new)) <= MAX_LINES
-    if whole.old == whole.new or not is_small or _has_long_line(whole):
+    has_long_line = any(len(line) > MAX_LINE_CHARS for line in (*whole.old, *whole.new))
+    if whole.old == whole.new or not is_small or has_long_line:
         return None
     return Hunk(document, whole.top, whole.old, whole.new, now_s)
 
 
-def _union(hunks: Sequence[Hunk], change: LineChange) -> _Union:
+def _union(hunks: Sequence[Hunk], change: LineChange) -> tuple[int, list[str], list[str]]:
+    """Return the first line of all that a change and the hunks it touches cover.
+
+    Its lines follow, as they were before the hunks and as they are before the change.
+    """
     first = min([change.top, *(hunk.first_line for hunk in hunks)])
     end = max([change.top + len(change.old), *(hunk.end_line for hunk in hunks)])
     waiting = sorted(hunks, key=lambda hunk: (hunk.first_line, hunk.end_line))
@@ -203,8 +194,4 @@ def _union(hunks: Sequence[Hunk], change: LineChange) -> _Union:
             old.append(change.old[line - change.top])
             now.append(change.old[line - change.top])
             line += 1
-    return _Union(first, end, tuple(old), tuple(now))
-
-
-def _has_long_line(change: LineChange) -> bool:
-    return any(len(line) > MAX_LINE_CHARS for line in (*change.old, *change.new))
+    return first, old, now

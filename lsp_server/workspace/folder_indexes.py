@@ -261,7 +261,7 @@ class OtherFiles:
         view = RepositoryView(self.index, self.tokens)
         by_name = view.files_with(names, _BEFORE_NAMES, _MAX_OCCURRENCES)
         paths = set(chain.from_iterable(by_name.values())) - self.open
-        ordered = sorted(paths, key=lambda path: (not _is_named(path, modules), self._distance(path)))
+        ordered = sorted(paths, key=lambda path: self._distance(path, modules))
         for path in ordered[:MAX_FILES]:
             try:
                 found = repository.find(path)
@@ -272,12 +272,8 @@ class OtherFiles:
                 uri, language = (self.folder / path).as_uri(), language_of_path(path)
                 yield EditDocument(uri, path, language, tuple(text.split("\n")))
 
-    def _distance(self, path: str) -> tuple[int, str]:
+    def _distance(self, path: str, modules: Sequence[str]) -> tuple[bool, int, str]:
+        file = PurePosixPath(path)
+        is_named = file.name.partition(".")[0] in modules or file.parent.name in modules
         common = os.path.commonpath([f"/{path}", f"/{self.near}"]).count("/")
-        return self.near.count("/") - common, path
-
-
-def _is_named(path: str, modules: Sequence[str]) -> bool:
-    """Return whether a file or its folder has one of the names."""
-    file = PurePosixPath(path)
-    return file.name.partition(".")[0] in modules or file.parent.name in modules
+        return not is_named, self.near.count("/") - common, path

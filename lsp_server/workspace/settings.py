@@ -199,14 +199,6 @@ class Settings(BaseModel):
             narrow="lower",
         ),
     ] = 1500.0
-    candidates: Annotated[
-        int,
-        Field(ge=1, le=8),
-        About(
-            "The number of suggestions to choose from when you ask for one. While you type there is one.",
-            narrow="lower",
-        ),
-    ] = 3
     target: Annotated[
         str,
         Field(min_length=1),
@@ -265,11 +257,6 @@ class Settings(BaseModel):
             is_machine_wide=True,
         ),
     ] = ""
-    temperature: Annotated[
-        float,
-        Field(ge=0, le=2),
-        About("0 always writes the most likely token. Above 0 the model samples, with the same drafts."),
-    ] = 0.0
     shadow: Annotated[
         float,
         Field(ge=0, le=1),

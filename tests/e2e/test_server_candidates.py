@@ -23,7 +23,7 @@ PLACE = (6, 0)
 async def choosing(
     start_editor: StartEditor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Editor]:
-    async with start_editor(tmp_path_factory.mktemp("repository"), {"candidates": 4}) as editor:
+    async with start_editor(tmp_path_factory.mktemp("repository")) as editor:
         await editor.until_state("ready")
         yield editor
 
@@ -41,8 +41,8 @@ async def test_who_asks_gets_a_choice_and_who_types_gets_its_first(choosing: Edi
     typed = await choosing.suggest(uri, *PLACE, AUTOMATIC)
     asked = await choosing.suggest(uri, *PLACE, INVOKED)
     assert len(typed) == 1
-    assert len(set(texts(asked))) == len(asked) == 4
-    assert len(set(ids(asked))) == 4
+    assert len(set(texts(asked))) == len(asked) == 3
+    assert len(set(ids(asked))) == 3
     assert asked[0]["insertText"] == typed[0]["insertText"]
     assert texts(await choosing.suggest(uri, *PLACE, AUTOMATIC)) == texts(typed)
 
@@ -75,7 +75,7 @@ async def test_a_client_without_inline_completion_gets_a_choice_behind_no_word(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:
     """After a word typing may have caused the request, which must not cost several answers."""
-    async with start_editor(tmp_path, {"candidates": 3}, capabilities={"textDocument": {}}) as editor:
+    async with start_editor(tmp_path, capabilities={"textDocument": {}}) as editor:
         await editor.until_state("ready")
 
         async def items(name: str, typed: str) -> list[Any]:
@@ -103,7 +103,7 @@ async def test_the_default_target_offers_different_lines_and_says_where_they_wer
         '    with open(path, "r", encoding="utf-8") as file:\n        return json.load(file)\n',
         encoding="utf-8",
     )
-    settings = {"target": str(real_model_dir), "candidates": 3}
+    settings = {"target": str(real_model_dir)}
     async with start_editor(tmp_path, settings) as editor:
         await editor.until_state("ready")
         await editor.until(lambda stats: stats["index"][0]["num_files"] == 1)

@@ -17,7 +17,7 @@ from tests.fuzz.places import own_folder
 _KEYS = (
     "target", "drafters", "draftModel", "device", "dtype", "deadlineMs", "patienceMs", "maxTokens",
     "multiline", "trigger", "languages", "index", "index.exclude", "index.maxFiles", "index.enabled",
-    "temperature", "candidates", "trace", "a", '"a.b"', "é", "__proto__",
+    "eagerness", "trace", "a", '"a.b"', "é", "__proto__",
 )  # fmt: skip
 _VALUES = (
     "1", "-1", "0", "true", '"x"', "[]", "{}", "inf", "nan", "1e400", "0xffffffffffffffffffffff",

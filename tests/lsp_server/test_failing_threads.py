@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.handlers import configuration
+from lsp_server.handlers import folders
 from tests.windows import Window, insertion, windows_on
 
 CELL = "vscode-notebook-cell:/n.ipynb#W0"
@@ -59,7 +59,7 @@ def warnings(window: Window) -> list[str]:
 async def test_suggestions_come_whichever_thread_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_thread: NoThread, name: str
 ) -> None:
-    monkeypatch.setattr(configuration, "READ_AGAIN_S", 0.05)
+    monkeypatch.setattr(folders, "READ_AGAIN_S", 0.05)
     uri = (tmp_path / "a.py").as_uri()
     failed = no_thread(name)
     async with windows_on() as windows:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.handlers import configuration
+from lsp_server.handlers import folders
 from tests.windows import Window, Windows, insertion, windows_on
 
 CODE = "def stored(value):\n    return value * 2\n"
@@ -146,8 +146,8 @@ async def test_a_request_waits_for_the_reading_of_its_folder_but_not_for_long(
 ) -> None:
     """A window whose engine is ready at once, because it is another window's too."""
     may_read = threading.Event()
-    read_folder = configuration._read_folder
-    monkeypatch.setattr(configuration, "_read_folder", lambda path: may_read.wait(60) and read_folder(path))
+    read_folder = folders._read_folder
+    monkeypatch.setattr(folders, "_read_folder", lambda path: may_read.wait(60) and read_folder(path))
     uri = (tmp_path / "a.py").as_uri()
     async with windows_on() as windows:
         await (await windows.open()).begin()

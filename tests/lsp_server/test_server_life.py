@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.handlers import configuration
+from lsp_server.handlers import folders
 from lsp_server.protocol import adapter, notifications
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace import settings_reading
@@ -207,7 +207,7 @@ async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_do
         await window.begin()
         await other.begin()
         monkeypatch.setattr(adapter, "MAX_UNDER_WAY", 5)
-        monkeypatch.setattr(configuration, "read_files", read_slowly)
+        monkeypatch.setattr(folders, "read_files", read_slowly)
         for _ in range(50):
             window.notify("initialized", {})
         asking = window.send("slipstream/stats", None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.handlers import configuration
+from lsp_server.handlers import folders
 from lsp_server.workspace import leave_rules, open_files, settings_reading
 from lsp_server.workspace.open_files import MAX_CONFIGURED
 from lsp_server.workspace.settings_reading import MAX_FILE_BYTES, REPOSITORY_FILE
@@ -254,13 +254,13 @@ RULES = {"index": {"exclude": ["private/", "*.toml"]}}
 async def test_an_editor_that_does_not_send_its_settings_is_asked_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, at_start: dict[str, Any], answer: dict[str, Any] | None
 ) -> None:
-    monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(folders, "PULL_TIMEOUT_S", 0.1)
     monkeypatch.setitem(CAPABILITIES["workspace"], "configuration", True)
     bench.window.answers_requests = False
     await bench.begin(**at_start)
     assert await bench.holds_nothing()
     await bench.until_shown(CLOSED)
-    monkeypatch.setattr(configuration, "PULL_TIMEOUT_S", 60)
+    monkeypatch.setattr(folders, "PULL_TIMEOUT_S", 60)
     bench.window.notify("textDocument/didSave", {"textDocument": {"uri": (bench.root / "open.py").as_uri()}})
     asked = await bench.window.until(lambda: bench.asked_for_settings()[1:])
     bench.window.answer_request(asked[0]["id"], [answer and {**bench.settings, **answer}])

@@ -65,15 +65,6 @@ class AnyHistory(RuleBasedStateMachine):
         self.index.remove(path)
         self.stored.pop(path, None)
 
-    @rule(old=paths, new=paths)
-    def rename(self, old: str, new: str) -> None:
-        if old not in self.stored:
-            with pytest.raises(KeyError):
-                self.index.rename(old, new)
-            return
-        self.index.rename(old, new)
-        self.stored[new] = self.stored.pop(old)
-
     @rule(path=paths, tokens=short_text)
     def set_overlay(self, path: str, tokens: list[int]) -> None:
         self.index.set_overlay(path, tokens)

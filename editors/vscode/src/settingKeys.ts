@@ -20,7 +20,6 @@ export const SHOWN_KEYS = [
 export const ADVANCED_KEYS = [
   "maxTokens",
   "patienceMs",
-  "candidates",
   "remote.tokenFile",
   "remote.caFile",
   "remote.model",
@@ -32,7 +31,6 @@ export const ADVANCED_KEYS = [
   "dtype",
   "drafters",
   "draftModel",
-  "temperature",
   "shadow",
 ] as const;
 

@@ -12,10 +12,9 @@ from completion_engine.decoding.low_confidence_names import IsKnown, num_confide
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.request import Forecast
 from completion_engine.text_window import CursorContext
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion
+from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, TypistName
 
 ForecastAt = Callable[[str, str], Forecast]
 KnowsAt = Callable[[str, str], IsKnown | None]

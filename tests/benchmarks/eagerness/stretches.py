@@ -20,9 +20,9 @@ from completion_engine.engine import CompletionEngine
 from completion_engine.request import CompletionRequest, Forecast
 from lsp_server.commands.local_engine import context_of
 from lsp_server.commands.replay import ReplayOptions, planned
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan
+from lsp_server.scripted_typing.typist import TYPISTS, TypistName
 from tests.benchmarks.eagerness.curve import KnowsAt, shows, walk
 from tests.benchmarks.eagerness.forecasts import Forecasts
 from tests.benchmarks.samples import repository_index, source_files

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lsp_server.commands.player import Answer
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, Typist, TypistName
 from tests.benchmarks.keystrokes.vim_client import LlamaVim
 from tests.benchmarks.keystrokes.vim_context import Cursor
 from tests.benchmarks.replay.shown_wrong import ShownWrong

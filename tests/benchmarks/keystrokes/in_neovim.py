@@ -18,9 +18,8 @@ from typing import Any
 
 from completion_engine.errors import MachineError, UserError
 from lsp_server.commands.player import Answer
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, Typist, TypistName
 from tests.benchmarks.keystrokes.file_run import Watcher, rest_of, type_plan
 from tests.editors import programs
 from tests.editors.neovim.editor import SERVER, Neovim

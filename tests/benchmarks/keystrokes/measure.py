@@ -17,8 +17,8 @@ from lsp_server.commands.local_engine import read_source
 from lsp_server.commands.machine_checks import processor
 from lsp_server.commands.player import Player, running_server, wait_until_ready
 from lsp_server.commands.replay import START_SHARE
-from lsp_server.scripted_typing.reader import TYPISTS, TypistName
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
+from lsp_server.scripted_typing.typist import TYPISTS, TypistName
 from tests.benchmarks.keystrokes import in_neovim
 from tests.benchmarks.keystrokes.file_run import FileRun, Watcher, type_with_llama_vim
 from tests.benchmarks.keystrokes.llama_server import (

@@ -16,9 +16,7 @@ from tests.hosts import Hosts, own_hosts
 
 VERSIONS = ("0.12", "0.11")
 # Without a deadline every answer is whole, and the same each time.
-SETTINGS = (
-    f"{{ target = '{DEFAULT_TARGET}', deadlineMs = 0, patienceMs = 60000, eagerness = 1, candidates = 3 }}"
-)
+SETTINGS = f"{{ target = '{DEFAULT_TARGET}', deadlineMs = 0, patienceMs = 60000, eagerness = 1 }}"
 
 SHAPES = """def area(width, height):
     return width * height

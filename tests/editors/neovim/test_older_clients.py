@@ -61,7 +61,6 @@ target = "{DEFAULT_TARGET}"
 deadlineMs = 0
 patienceMs = 60000
 eagerness = 1
-candidates = 3
 """
 
 

@@ -52,7 +52,7 @@ async def played(*texts: str) -> tuple[list[str], int]:
     answers = await player.play(lambda: any(answer.num_taken_chars for answer in player.answers))
     return [
         one.suggestion.text for one in answers if one.suggestion and one.num_taken_chars
-    ], player.screen.num_texts
+    ], player.person.screen.num_texts
 
 
 def test_what_a_suggestion_grew_to_is_accepted() -> None:

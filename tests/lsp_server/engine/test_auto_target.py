@@ -23,7 +23,7 @@ from completion_engine.request import (
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
-from lsp_server.engine.slots import MAX_ENGINES
+from lsp_server.engine.shared_engine import MAX_ENGINES
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.measurements import Measurements

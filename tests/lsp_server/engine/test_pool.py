@@ -24,7 +24,7 @@ from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import EnginePool, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
-from lsp_server.engine.slots import MAX_ENGINES, EngineSlots
+from lsp_server.engine.shared_engine import MAX_ENGINES, EngineSlots
 from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.measurements import Measurements

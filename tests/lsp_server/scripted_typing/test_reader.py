@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.scripted_typing.reader import TYPISTS, Reader
 from lsp_server.scripted_typing.screen import READ_MS, ScreenLog, Seen, ends_unit, num_beyond_word, sum_of
 from lsp_server.scripted_typing.typing_plan import Stroke, TypingPlan
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion
+from lsp_server.scripted_typing.typist import TYPISTS, Buffer, Reader, ShownSuggestion
 
 TEXT = "def area(width, height):\n    total_area = width * height\n    return total_area\n"
 LONG = READ_MS

@@ -23,7 +23,7 @@ json_values = st.recursive(
 )
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
-     "index.exclude", "index.maxFiles", "temperature", "candidates", "shadow", "device", "remote",
+     "index.exclude", "index.maxFiles", "eagerness", "patienceMs", "shadow", "device", "remote",
      "remote.url", "nonsense", "suggestInComments", "suggestInStrings"]
 )  # fmt: skip
 
@@ -67,18 +67,18 @@ def test_good_values_are_taken() -> None:
         ({"draftModel": None, "draft": 1}, "there is no setting draft."),
         ({"draftModel": 5}, 'draftModel must be a text, not 5. Slipstream uses "".'),
         ({"maxToken": 3}, "Did you mean maxTokens?"),
+        ({"temperature": 0.5, "candidates": 5}, "there are no settings temperature, candidates."),
         ("fast", 'the settings must be a table of settings, not "fast"'),
     ],
 )
 def test_a_bad_value_is_named_and_the_others_hold(values: Any, said: str) -> None:
     if isinstance(values, dict):
-        values = {**values, "temperature": 0.5}
+        values = {**values, "eagerness": 0.5}
     merged = merge(Settings(), values, "config.toml")
     assert len(merged.problems) == 1
     assert said in merged.problems[0]
     assert merged.problems[0].startswith("config.toml: ")
-    assert merged.settings.model_copy(update={"temperature": 0.0}) == Settings()
-    assert merged.settings.temperature == (0.5 if isinstance(values, dict) else 0.0)
+    assert merged.settings == Settings(eagerness=0.5 if isinstance(values, dict) else 0.6)
 
 
 @given(st.dictionaries(keys, json_values, max_size=6) | json_values)
@@ -103,7 +103,7 @@ def test_no_value_of_a_group_keeps_the_group() -> None:
 
 @given(st.dictionaries(keys, json_values, max_size=6))
 def test_a_repository_never_widens(values: dict[str, Any]) -> None:
-    base = Settings(max_tokens=32, candidates=2, patience_ms=500.0, suggest_in_comments=False)
+    base = Settings(max_tokens=32, patience_ms=500.0, suggest_in_comments=False)
     narrowed = narrow(base, values, "r").settings
     for name in (
         "target",
@@ -112,11 +112,10 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
         "device",
         "dtype",
         "deadline_ms",
-        "temperature",
         "shadow",
     ):
         assert getattr(narrowed, name) == getattr(base, name)
-    for name in ("max_tokens", "candidates", "patience_ms"):
+    for name in ("max_tokens", "patience_ms"):
         assert getattr(narrowed, name) <= getattr(base, name)
     assert suppressed_in(narrowed) >= suppressed_in(base)
     assert narrowed.index.max_files <= base.index.max_files
