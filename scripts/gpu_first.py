@@ -101,20 +101,13 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.target_model.decoder import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
-    from completion_engine.target_model.passes import Findings  # noqa: PLC0415 - as above
-
-    class Untimed(LanguageModel):
-        def _measure(self) -> Findings:
-            flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
-            return Findings(*flags, dict.fromkeys(self.widths, 1.0), 0.0, self.governor.paces)
 
     model, bits = random_model(geometry, trial.device, is_file=held == "file"), _bits_of(held)
     decoder = GraphedDecoder(model, trial.capacity, trial.device, bits)
     decoder.rehearse()
     kind = next(kind for kind, num_bits in BITS.items() if num_bits == bits)
     precision = Precision(kind, torch.bfloat16, kind)
-    make = Untimed if trial.is_small else LanguageModel
-    return make(
+    return LanguageModel(
         decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move), rank=decoder.rank
     )
 

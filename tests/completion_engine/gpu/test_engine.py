@@ -27,7 +27,6 @@ def make_engine(
     write_tiny: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
     device: torch.device,
-    untimed: type[LanguageModel],
 ) -> Callable[..., CompletionEngine]:
     """Makes engines on a target of one layer that has a tokenizer."""
     from completion_engine.gpu.decoder import GraphedDecoder
@@ -37,7 +36,9 @@ def make_engine(
     model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
     branches = InPlaceBranches(decoder.move)
-    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches, rank=decoder.rank)
+    target = LanguageModel(
+        decoder, device, Precision(str(dtype), dtype), CAPACITY, branches, rank=decoder.rank
+    )
     tokenizer = load_tokenizer(folder)
 
     def make(**options: object) -> CompletionEngine:

@@ -143,12 +143,11 @@ def test_beside_layers_in_bytes_it_is_held_in_bytes(
     drafter: Any,
     graphed: Callable[..., Any],
     device: torch.device,
-    untimed: type[LanguageModel],
     tmp_path: Path,
 ) -> None:
     decoder = graphed("qwen2", 8)
     dtype, branches = decoder.embedding.dtype, InPlaceBranches(decoder.move)
-    target = untimed(decoder, device, Precision("int8", dtype, "int8"), 300, branches)
+    target = LanguageModel(decoder, device, Precision("int8", dtype, "int8"), 300, branches)
     random_drafter.save(tmp_path)
     small: Any = load_trained(tmp_path, target)
     assert small.search.network.num_bytes < 0.6 * drafter.search.network.num_bytes
