@@ -75,7 +75,7 @@ types: $(VENV)/installed-test
 	nice $(BIN)/mypy
 
 types-%: $(VENV)/installed-test
-	nice $(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
+	nice $(BIN)/mypy --config-file scripts/other_systems.ini --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
 
 # The model that many tests run, and what would be compiled for it by the first of them.
 kernels: $(VENV)/installed-test

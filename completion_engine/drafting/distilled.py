@@ -170,7 +170,7 @@ class DistilledDrafter(TrainedDrafter):
         ones.
         """
         temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
-        breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
+        breadth: int = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
         found = np.empty((len(logits), breadth), np.int64)
         values = np.empty(found.shape, np.float32)
         likeliest(array_of(logits.cpu()), temperature, found, values)
