@@ -30,6 +30,7 @@ from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memor
 from completion_engine.gpu.memory import BITS, GEOMETRIES, Geometry
 from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.llama_family import FamilyModel
+from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.weights import Precision
 from scripts.random_model import random_model
 
@@ -96,8 +97,8 @@ def _bits_of(held: Held) -> Bits:
     return 8 if held == "file" else held
 
 
-def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
-    """A target with random weights on the kernels, its passes captured, its bits compared."""
+def loaded(trial: Trial, geometry: Geometry, held: Held, known: Findings | None = None) -> Any:
+    """A target with random weights on the kernels, its passes captured, its bits compared unless `known`."""
     from completion_engine.gpu.decoder import GraphedDecoder  # noqa: PLC0415 - as above
     from completion_engine.target_model.decoder import InPlaceBranches  # noqa: PLC0415 - as above
     from completion_engine.target_model.language_model import LanguageModel  # noqa: PLC0415 - as above
@@ -107,8 +108,9 @@ def loaded(trial: Trial, geometry: Geometry, held: Held) -> Any:
     decoder.rehearse()
     kind = next(kind for kind, num_bits in BITS.items() if num_bits == bits)
     precision = Precision(kind, torch.bfloat16, kind)
+    branches = InPlaceBranches(decoder.move)
     return LanguageModel(
-        decoder, trial.device, precision, trial.capacity, InPlaceBranches(decoder.move), rank=decoder.rank
+        decoder, trial.device, precision, trial.capacity, branches, known=known, rank=decoder.rank
     )
 
 
@@ -174,8 +176,11 @@ def speed(trial: Trial) -> Iterator[Facts]:
 def _speed_of(trial: Trial, geometry: Geometry, held: Held) -> Facts:
     from completion_engine.loading.model import bytes_per_ms  # noqa: PLC0415 - as above
     from completion_engine.target_model.kv_cache import KVCache  # noqa: PLC0415 - as above
+    from completion_engine.target_model.language_model import WIDTHS  # noqa: PLC0415 - as above
 
-    target = loaded(trial, geometry, held)
+    flags = True, True, True  # another stage finds them
+    known = Findings(*flags, dict.fromkeys(WIDTHS, 1.0), 0.0, {1: 1.0}, are_final=True)
+    target = loaded(trial, geometry, held, known)
     cache, rows = KVCache(target.cache_shape), [0] * (64 if trial.is_small else 256)
 
     def pass_of(width: int) -> Tensor:
