@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from completion_engine.target_model import language_model
-from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.language_model import WIDTHS, LanguageModel
 from completion_engine.target_model.passes import Findings
 
 
@@ -148,6 +148,10 @@ def language_patched_once() -> Iterator[None]:
         yield
     for scope in reversed(scopes.values()):
         scope.restore()
+
+
+# Of a target whose bits another test compares.
+KNOWN = Findings(True, True, True, dict.fromkeys(WIDTHS, 1.0), 0.0, {1: 1.0}, are_final=True)
 
 
 def unmeasured(target: LanguageModel) -> Findings:

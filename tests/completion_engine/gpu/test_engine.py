@@ -17,6 +17,7 @@ from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights
 from completion_engine.target_model.weights import Precision
+from tests.completion_engine.gpu.interpreter import KNOWN
 
 PREFIX = "def add(first, second):\n    return first + second\n\n\ndef add(fir"
 CAPACITY = 256
@@ -36,9 +37,8 @@ def make_engine(
     model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
     branches = InPlaceBranches(decoder.move)
-    target = LanguageModel(
-        decoder, device, Precision(str(dtype), dtype), CAPACITY, branches, rank=decoder.rank
-    )
+    precision = Precision(str(dtype), dtype)
+    target = LanguageModel(decoder, device, precision, CAPACITY, branches, KNOWN, rank=decoder.rank)
     tokenizer = load_tokenizer(folder)
 
     def make(**options: object) -> CompletionEngine:
