@@ -80,7 +80,7 @@ types-%: $(VENV)/installed-test
 # The model that many tests run, and what would be compiled for it by the first of them.
 kernels: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
-	@$(BIN)/python -m tests.compiled_kernels
+	@$(BIN)/python -m tests.own_folders
 
 # Changes what is decided in a few files, in a copy under mutants/, and names the changes that no test notices.
 mutation: $(VENV)/installed-test

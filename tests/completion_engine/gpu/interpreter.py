@@ -150,7 +150,7 @@ def language_patched_once() -> Iterator[None]:
         scope.restore()
 
 
-# Of a target whose bits another test compares.
+# Findings for a target in a test that compares no bits.
 KNOWN = Findings(True, True, True, dict.fromkeys(WIDTHS, 1.0), 0.0, {1: 1.0}, are_final=True)
 
 

@@ -30,7 +30,7 @@ from completion_engine.loading.warmup import compiled_meanwhile
 from completion_engine.models.job import WorkerProgram
 from completion_engine.request import CancelledError
 from completion_engine.target_model.model_files import open_weights
-from tests import compiled_kernels
+from tests import own_folders
 
 needs_bytes = pytest.mark.skipif(
     not can_quantise(torch.device("cpu")), reason="this machine does not multiply bytes fast"
@@ -151,9 +151,9 @@ def test_a_first_completion_has_nothing_left_to_compile(real_model_dir: Path, tm
     def machine_code() -> set[Path]:
         return set((tmp_path / "cache").rglob("*.nbc"))
 
-    if compiled_kernels.ALONE.is_dir():
-        shutil.copytree(compiled_kernels.ALONE, tmp_path / "cache")
-    compiled_kernels.compile_in(tmp_path / "cache")
+    if own_folders.COMPILED_ALONE.is_dir():
+        shutil.copytree(own_folders.COMPILED_ALONE, tmp_path / "cache")
+    own_folders.compile_kernels(tmp_path / "cache")
     compiled = machine_code()
     assert compiled
     command = [*COMPLETE, f"{source}:3:8"]
