@@ -75,12 +75,12 @@ types: $(VENV)/installed-test
 	nice $(BIN)/mypy
 
 types-%: $(VENV)/installed-test
-	nice $(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
+	nice $(BIN)/mypy --config-file scripts/other_systems.ini --platform $* --cache-dir .mypy_cache/$* $(SHIPPED)
 
 # The model that many tests run, and what would be compiled for it by the first of them.
 kernels: $(VENV)/installed-test
 	@$(BIN)/slipstream models pull $(MODEL)
-	@$(BIN)/python -P -m completion_engine.compile_kernels cpu
+	@$(BIN)/python -m tests.own_folders
 
 # Changes what is decided in a few files, in a copy under mutants/, and names the changes that no test notices.
 mutation: $(VENV)/installed-test
@@ -176,5 +176,5 @@ $(VENV)/installed-test: pyproject.toml $(LOCKS) | $(BIN)/python
 	@touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) $(EDITORS) $(FLEET) $(PEERS) .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EDITORS) $(FLEET) $(PEERS) .kernels .aarch64 mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,8 @@
 """Folders of a test run's own, so that no test sees or changes what belongs to the user who runs it.
 
 Downloaded models are linked and compiled kernels stay shared: both are read by their hash, and cost minutes.
+Run as `python -m tests.own_folders`, compiles the kernels: in a folder that nothing else writes to, so that a
+test sees what a first start compiles, and from there into the user's cache.
 """
 
 from __future__ import annotations
@@ -8,12 +10,16 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER, are_compiled
 from completion_engine.models.storage import default_root
 
 VARIABLE = "SLIPSTREAM_TEST_FOLDERS"
+COMPILED_ALONE = Path(__file__).parents[1] / ".kernels"  # a cache folder
 
 
 def use_own_folders() -> None:
@@ -42,3 +48,16 @@ def _link_models(store: Path, links: Path) -> None:
     links.mkdir()
     for model in store.glob("*/*.gguf"):
         (links / model.parent.name).symlink_to(model.parent)
+
+
+def compile_kernels(cache: Path) -> None:
+    """Compile in a cache folder what it lacks, as a first start does."""
+    command = [sys.executable, "-P", "-m", "completion_engine.compile_kernels", "cpu"]
+    subprocess.run(command, env={**os.environ, "XDG_CACHE_HOME": str(cache)}, check=True)
+
+
+if __name__ == "__main__":
+    compile_kernels(COMPILED_ALONE)
+    if not are_compiled("cpu"):
+        compiled = COMPILED_ALONE / "slipstream" / "kernels" / KERNEL_FOLDER.name
+        shutil.copytree(compiled, KERNEL_FOLDER, dirs_exist_ok=True)

@@ -6,6 +6,7 @@ process that is waited for.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -29,3 +30,10 @@ def first_true(look: Callable[[], T], within_s: float, shortest_s: float = 0.02)
     while not (value := look()) and time.monotonic() <= until_s:
         time.sleep(next(waits))
     return value
+
+
+async def until(condition: Callable[[], object], within_s: float = 300.0) -> None:
+    """Wait for what another thread does, which sets no event."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.002)

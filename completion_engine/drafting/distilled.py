@@ -154,7 +154,7 @@ class DistilledDrafter(Drafter):
         ones.
         """
         temperature = self._temperatures[min(depth, len(self._temperatures) - 1)]
-        breadth = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
+        breadth: int = min(_BREADTH if depth else _HEALED_BREADTH, logits.shape[-1])
         found = np.empty((len(logits), breadth), np.int64)
         values = np.empty(found.shape, np.float32)
         likeliest(array_of(logits.float().cpu()), temperature, found, values)

@@ -24,6 +24,7 @@ from lsp_server.app import MachineModels
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.model_index import only_index, write_gguf
+from tests.waiting import until
 from tests.windows import Window, Windows, insertion, windows_on
 
 SMALL, LARGE = "tiny-small", "tiny-large"
@@ -123,12 +124,6 @@ async def automatic(window: Window) -> Any:
 
 def told(window: Window) -> list[str]:
     return [said["params"]["message"] for said in window.heard if said["method"] == "window/showMessage"]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.01)
 
 
 async def type_until_moved(window: Window, name: str) -> list[tuple[str, list[str]]]:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-HOLD = "hold"  # the file in a folder of recordings that keeps messages back
+HOLD = "hold"  # the file in a folder of recordings that keeps the server's messages back
+TYPING = "typing"  # the one that keeps the editor's messages back, up to one with its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +63,45 @@ def holding(folder: Path, text: str) -> Iterator[Callable[[], bool]]:
         hold.with_suffix(".kept").unlink(missing_ok=True)
 
 
+def send_at_once(folder: Path, text: str) -> None:
+    """Keep the editor's messages back until one has `text`: the server computes nothing before."""
+    (folder / TYPING).write_text(text)
+
+
 class Recorder:
     """Passes messages between two streams and writes each one down after it went on its way."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._file = path.open("wb")
-        self._hold = path.with_name(HOLD)
+        self._hold, self._typing = path.with_name(HOLD), path.with_name(TYPING)
 
     def pump(self, source: IO[bytes], target: IO[bytes], *, from_editor: bool) -> None:
         """Pass on until the source ends or the target is gone; then close the target."""
+        waiting: list[tuple[bytes, bytes]] = []
         try:
             while frame := _read_frame(source):
+                waiting.append(frame)
+                if from_editor and self._waits_for_more(frame[-1]):
+                    continue
                 if not from_editor:
                     self._hold_back(frame[-1])
-                at_ms = time.time() * 1000
-                target.write(b"".join(frame))
-                target.flush()
-                self._write(at_ms, from_editor, frame[-1])
+                for header, body in waiting:
+                    at_ms = time.time() * 1000
+                    target.write(header + body)
+                    target.flush()
+                    self._write(at_ms, from_editor, body)
+                waiting.clear()
             target.close()
         except OSError:
             return
+
+    def _waits_for_more(self, body: bytes) -> bool:
+        with suppress(FileNotFoundError):
+            if self._typing.read_bytes() not in body:
+                return True
+            self._typing.unlink()
+        return False
 
     def _hold_back(self, body: bytes) -> None:
         with suppress(FileNotFoundError):

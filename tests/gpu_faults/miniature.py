@@ -24,7 +24,7 @@ from completion_engine.loading import gpu_target, model
 from completion_engine.loading.backends import plan_backends
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.passes import Findings
+from tests.completion_engine.gpu.interpreter import KNOWN
 from tests.gpu_faults.injected import GPU, Fault
 
 CAPACITY = 256
@@ -38,19 +38,12 @@ REQUEST = CompletionRequest(
 
 
 class QuickTarget(LanguageModel):
-    """Its passes are not measured, and on the kernels its bits are not compared: other tests do both."""
+    """On the kernels its bits are not compared; another test does that."""
 
     def __init__(self, decoder: Any, *others: Any, **options: Any) -> None:
         if isinstance(decoder, GraphedDecoder):
-            pass_ms = dict.fromkeys((8, 16, 24), 1.0)
-            options["known"] = Findings(True, True, True, pass_ms, 0.0, {1: 1.0}, are_final=True)
+            options["known"] = KNOWN
         super().__init__(decoder, *others, **options)
-
-    def _measure(self) -> Findings:
-        flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
-        return Findings(
-            *flags, dict.fromkeys(self.widths, 1.0), branch_ms=0.0, thread_paces=self.governor.paces
-        )
 
     def rehearse(self) -> None:
         """Nothing has to be loaded ahead."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lsp_server.handlers import folders
+from tests.waiting import until
 from tests.windows import Window, Windows, insertion, windows_on
 
 CODE = "def stored(value):\n    return value * 2\n"
@@ -66,12 +67,6 @@ async def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         await until(lambda: work.overlaid(root) == [])
         yield work
         await window.end()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.005)
 
 
 async def test_what_was_discarded_while_its_folder_was_away_hides_no_file(work: Workplace) -> None:

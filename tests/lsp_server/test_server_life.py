@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,10 @@ from lsp_server.handlers import folders
 from lsp_server.protocol import adapter, notifications
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace import settings_reading
+from tests.waiting import until
 from tests.windows import Window, Windows, insertion, windows_on
 
 URI = "file:///somewhere/a.py"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.005)
 
 
 def num_descriptors() -> int:

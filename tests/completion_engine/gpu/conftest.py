@@ -16,7 +16,6 @@ from completion_engine.target_model.decoder import InPlaceBranches
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights
-from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.weights import Precision
 from tests.completion_engine.gpu.interpreter import interpreted
 
@@ -46,21 +45,6 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 def tolerance(dtype: torch.dtype) -> float:
     """The largest relative error, as a norm, that rounding explains."""
     return 1e-2 if dtype == torch.bfloat16 else 1e-5
-
-
-class Untimed(LanguageModel):
-    """Its passes are not measured: interpreted, that takes most of a minute."""
-
-    def _measure(self) -> Findings:
-        pass_ms = dict.fromkeys(self.widths, 1.0)
-        flags = self.is_row_invariant, self.verifies_drafts, self.verifies_trees
-        return Findings(*flags, pass_ms, branch_ms=0.0, thread_paces=self.governor.paces)
-
-
-@pytest.fixture(scope="session")
-def untimed() -> type[LanguageModel]:
-    """A target whose passes are not measured."""
-    return Untimed
 
 
 @pytest.fixture(scope="session")
@@ -121,7 +105,7 @@ def target(decoder: Any, device: torch.device) -> LanguageModel:
     """A random target on our kernels."""
     dtype = decoder.embedding.dtype
     precision, branches = Precision(str(dtype), dtype), InPlaceBranches()
-    return Untimed(decoder, device, precision, 300, branches)
+    return LanguageModel(decoder, device, precision, 300, branches)
 
 
 @pytest.fixture(scope="session")

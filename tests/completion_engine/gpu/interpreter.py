@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from completion_engine.target_model import language_model
+from completion_engine.target_model.language_model import WIDTHS, LanguageModel
+from completion_engine.target_model.passes import Findings
+
 
 def as_floats(handle: Any) -> Any:
     """An interpreted tensor's numbers; the interpreter keeps bf16 as 16-bit integers."""
@@ -146,13 +150,24 @@ def language_patched_once() -> Iterator[None]:
         scope.restore()
 
 
+# Findings for a target in a test that compares no bits.
+KNOWN = Findings(True, True, True, dict.fromkeys(WIDTHS, 1.0), 0.0, {1: 1.0}, are_final=True)
+
+
+def unmeasured(target: LanguageModel) -> Findings:
+    """Findings of a load that has measured no pass: interpreted, that takes most of a minute."""
+    flags = target.is_row_invariant, target.verifies_drafts, target.verifies_trees
+    return Findings(*flags, dict.fromkeys(target.widths, 1.0), 0.0, target.governor.paces)
+
+
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Kernels that are launched in the block run on the CPU, as hardware computes."""
+    """Kernels that are launched in the block run on the CPU, as hardware computes; no pass is measured."""
     from triton.language.semantic import TritonSemantic
     from triton.runtime.interpreter import InterpreterBuilder
 
     with pytest.MonkeyPatch.context() as patch, language_patched_once(), types_made_once():
+        patch.setattr(language_model, "measure", unmeasured)
         patch.setattr(TritonSemantic, "binary_op_sanitize_overflow_impl", check_no_overflow)
         patch.setattr(InterpreterBuilder, "create_dot", dot_alike)
         patch.setattr(InterpreterBuilder, "create_fma", fused_alike)

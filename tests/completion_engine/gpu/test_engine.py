@@ -17,6 +17,7 @@ from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config
 from completion_engine.target_model.model_files import open_weights
 from completion_engine.target_model.weights import Precision
+from tests.completion_engine.gpu.interpreter import KNOWN
 
 PREFIX = "def add(first, second):\n    return first + second\n\n\ndef add(fir"
 CAPACITY = 256
@@ -27,7 +28,6 @@ def make_engine(
     write_tiny: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
     device: torch.device,
-    untimed: type[LanguageModel],
 ) -> Callable[..., CompletionEngine]:
     """Makes engines on a target of one layer that has a tokenizer."""
     from completion_engine.gpu.decoder import GraphedDecoder
@@ -36,8 +36,8 @@ def make_engine(
     folder = write_tiny(tmp_path_factory.mktemp("one") / "layer", num_layers=1)
     model = FamilyModel(read_family_config(folder), open_weights(folder, dtype))
     decoder = GraphedDecoder(model, CAPACITY, device)
-    branches = InPlaceBranches()
-    target = untimed(decoder, device, Precision(str(dtype), dtype), CAPACITY, branches)
+    precision = Precision(str(dtype), dtype)
+    target = LanguageModel(decoder, device, precision, CAPACITY, InPlaceBranches(), KNOWN)
     tokenizer = load_tokenizer(folder)
 
     def make(**options: object) -> CompletionEngine:

@@ -41,9 +41,9 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that is a project's root."""
-    folder = tmp_path_factory.mktemp("project")
+def project(version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is a project's root, without the files of another version's tests in one process."""
+    folder = tmp_path_factory.mktemp(f"project-{version}-")
     (folder / ".git").mkdir()
     return folder
 

@@ -94,7 +94,12 @@ class Window:
         page = context.new_page()
         try:
             page.goto(url, wait_until="domcontentloaded")
-            page.add_style_tag(content=STILL)
+            # `add_style_tag` fails where the workbench violates its own policy at the same moment.
+            page.evaluate(
+                "text => document.head.append(Object.assign(document.createElement('style'), "
+                "{ textContent: text }))",
+                STILL,
+            )
             yield cls(page, folder)
         finally:
             # Leaving the page ends its extension host; closing the browser alone would not.

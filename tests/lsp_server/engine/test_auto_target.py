@@ -29,6 +29,7 @@ from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
+from tests.waiting import until
 
 SMALL, LARGE = "small", "large"
 PATIENCE_S = 60.0
@@ -167,12 +168,6 @@ async def bench() -> AsyncIterator[Bench]:
     pool = EnginePool(machine.load_for, PATIENCE_S, machine)
     yield Bench(machine, pool)
     assert await asyncio.to_thread(pool.stop, PATIENCE_S)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.002)
 
 
 async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> None:

@@ -31,6 +31,7 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
 from tests.clock import Clock
+from tests.waiting import until
 
 STEP_S = 0.005
 PATIENCE_S = 60.0  # longest time of a busy machine
@@ -137,12 +138,6 @@ async def host() -> AsyncIterator[Host]:
     for engine in host.engines:
         engine.is_deaf = False
     assert await asyncio.to_thread(host.pool.stop, PATIENCE_S)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.002)
 
 
 async def test_windows_with_the_same_settings_share_an_engine(host: Host) -> None:

@@ -25,6 +25,7 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import RemoteSettings, Settings
+from tests.waiting import until
 
 REMOTE = Settings(target="small", remote=RemoteSettings(url="https://models.example.org"))
 LEAVES = {"servers": "models.example.org", "leaves": "the window"}
@@ -123,12 +124,6 @@ async def work(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workplace]:
     for window in work.windows:
         window.close()
     assert await asyncio.to_thread(work.pool.stop, 60.0)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.002)
 
 
 async def ask(window: Scheduler, prefix: str = "x", *, may_leave: bool = True) -> str:

@@ -28,6 +28,7 @@ from lsp_server.engine.thread import EngineThread
 from lsp_server.protocol.lsp_conversion import unknown
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
+from tests.waiting import until
 
 STEP_S = 0.01
 ENDLESS = 10**9
@@ -122,12 +123,6 @@ async def workplace() -> AsyncIterator[Workplace]:
     yield Workplace(measurements, engines, scheduler, loads, statuses, failures)
     scheduler.close()
     assert await asyncio.to_thread(engines.stop, 60.0)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.002)
 
 
 def request(prefix: str, **limits: Any) -> CompletionRequest:

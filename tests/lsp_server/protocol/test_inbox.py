@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 
 from lsp_server.protocol import client_streams
 from lsp_server.protocol.client_streams import Inbox
+from tests.waiting import until
 
 PATIENCE_S = 60.0
 
@@ -26,12 +26,6 @@ def put_all(inbox: Inbox[int], num_messages: int) -> tuple[threading.Thread, lis
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, done
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-            await asyncio.sleep(0.002)
 
 
 async def test_no_more_waits_than_the_bound_allows_and_all_arrive_in_order(
