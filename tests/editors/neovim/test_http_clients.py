@@ -55,9 +55,7 @@ CLIENTS = (
         "<M-Right>",
         "line",
     ),
-    Client(
-        "cursortab.nvim", "require('cursortab').setup", "", "cursortab", "<S-Tab>", "word"
-    ),
+    Client("cursortab.nvim", "require('cursortab').setup", "", "cursortab", "<S-Tab>", "word"),
 )
 
 
@@ -98,9 +96,7 @@ def shown(client: Client, editor: Neovim, project: Path) -> str:
     editor.edit(project / "shapes.py", line=5)
     editor.type("A")
     # Keys that come while the model is loading have no answer, so another one is typed.
-    found = first_true(
-        lambda: editor.type("<BS>t") or first_true(lambda: ghost(client, editor), 5.0), 540
-    )
+    found = first_true(lambda: editor.type("<BS>t") or first_true(lambda: ghost(client, editor), 5.0), 540)
     assert found, editor.messages()
     return str(found)
 
@@ -110,8 +106,8 @@ def ghost(client: Client, editor: Neovim) -> str:
     return str(
         editor.call(
             """
-            local space = vim.api.nvim_get_namespaces()[...]
-            for _, mark in ipairs(space and vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true }) or {}) do
+            local space = vim.api.nvim_create_namespace(...)
+            for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
               if mark[4].virt_text then
                 return mark[4].virt_text[1][1]
               end
@@ -134,4 +130,4 @@ def test_a_part_is_accepted(client: Client, editor: Neovim, shown: str) -> None:
     editor.type(client.part)
     editor.until("return vim.fn.getline(6) ~= '    ret'")
     line = editor.lines()[5].removeprefix("    ret").rstrip()
-    assert line == (shown.rstrip() if client.accepted == "line" else shown.split()[0])
+    assert line == (shown.rstrip() if client.accepted == "line" else shown.split(maxsplit=1)[0])
