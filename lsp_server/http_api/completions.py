@@ -89,9 +89,8 @@ class Completions:
         async with self._connecting:
             if self._client is None or self._client.has_ended:
                 await self.aclose()
-                self._client = client = await LanguageClient.start(
-                    (*SERVER_COMMAND, "--shared"), cwd=Path("/")
-                )
+                command = (*SERVER_COMMAND, "--shared")
+                self._client = client = await LanguageClient.start(command, cwd=Path("/"))
                 await client.initialize(
                     None,
                     position_encoding="utf-32",
@@ -100,9 +99,8 @@ class Completions:
                     name="slipstream-http",
                 )
                 added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
-                client.notify(
-                    "workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}}
-                )
+                event = {"added": added, "removed": []}
+                client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
             return self._client
 
 

@@ -30,15 +30,14 @@ SETTINGS = f'target = "{DEFAULT_TARGET}"\neagerness = 1\n'
 class Client:
     """A plugin: the beginning of its lines in the guide, lines for keys, the namespace of its ghost text.
 
-    `part` is the key that accepts a part, and `accepted` what is in the line afterwards.
+    `line` is the key that accepts a line.
     """
 
     name: str
     guide: str
     keys: str
     namespace: str
-    part: str
-    accepted: str
+    line: str
 
 
 CLIENTS = (
@@ -53,9 +52,7 @@ CLIENTS = (
         """,
         "minuet.virtualtext",
         "<M-Right>",
-        "line",
     ),
-    Client("cursortab.nvim", "require('cursortab').setup", "", "cursortab", "<S-Tab>", "word"),
 )
 
 
@@ -79,8 +76,6 @@ def http(project: Path, hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) 
 def editor(client: Client, start: Start, http: HttpClient) -> Neovim:
     """A Neovim with the plugin and the guide's lines for it."""
     source = client_source(client.name)
-    if client.name == "cursortab.nvim" and not (source / "server" / "cursortab").exists():
-        pytest.skip("the server of cursortab.nvim is not built, which needs Go")
     guide = (ROOT / "editors" / "README.md").read_text()
     (lines,) = re.findall(rf"```lua\n({re.escape(client.guide)}.*?)```", guide, re.DOTALL)
     lines = lines.replace("127.0.0.1:8012", f"127.0.0.1:{http.port}")
@@ -126,8 +121,7 @@ def test_tab_writes_what_is_shown(editor: Neovim, shown: str, model_says: str) -
     assert editor.lines()[5].startswith("    ret" + shown.rstrip())
 
 
-def test_a_part_is_accepted(client: Client, editor: Neovim, shown: str) -> None:
-    editor.type(client.part)
+def test_a_line_is_accepted(client: Client, editor: Neovim, shown: str) -> None:
+    editor.type(client.line)
     editor.until("return vim.fn.getline(6) ~= '    ret'")
-    line = editor.lines()[5].removeprefix("    ret").rstrip()
-    assert line == (shown.rstrip() if client.accepted == "line" else shown.split(maxsplit=1)[0])
+    assert editor.lines()[5].rstrip() == "    ret" + shown.rstrip()

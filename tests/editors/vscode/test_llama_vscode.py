@@ -1,4 +1,4 @@
-"""llama.vscode in a real workbench with Slipstream behind it: ghost text, and what its keys accept.
+"""llama.vscode in a real workbench with Slipstream as its server: ghost text, and what its keys accept.
 
 `SLIPSTREAM_CLIENTS` names the folder that holds `llama.vscode/*.vsix`, packaged from its sources.
 """
