@@ -28,6 +28,7 @@ class Completions:
         self._client: LanguageClient | None = None
         self._connecting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._asked: tuple[str, PendingRequest] | None = None  # the newest request, and its document
+        self._in_work: dict[object, tuple[asyncio.Task[Mapping[str, Any]], list[None]]] = {}
 
     async def aclose(self) -> None:
         """End the conversation."""
@@ -42,11 +43,27 @@ class Completions:
     async def complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
         """Return the `text` at a cursor, the `reason` for none, and the engine's `stats`.
 
-        When this task is cancelled, the server's request is too. Raises ServerGoneError and ResponseError.
+        Equal requests share one: minuet sends three for three suggestions. When the last of them is
+        cancelled, the server's request is too. Raises ServerGoneError and ResponseError.
         """
+        key = cursor, frozenset(limits.items())
+        if key not in self._in_work:
+            self._in_work[key] = asyncio.create_task(self._complete(cursor, limits)), []
+        task, clients = self._in_work[key]
+        clients.append(None)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            clients.pop()
+            if not clients:
+                del self._in_work[key]
+                task.cancel()
+
+    async def _complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
+        document = await self._documents.find(cursor)
         async with self._turn:
             client = await self._connected()
-            document, text, offset = await self._documents.place(cursor)
+            text, offset = self._documents.place(document, cursor)
             if client.has_open(document.uri):
                 client.change(document.uri, [_change(document.text, text)])
             else:
@@ -72,9 +89,8 @@ class Completions:
         async with self._connecting:
             if self._client is None or self._client.has_ended:
                 await self.aclose()
-                self._client = client = await LanguageClient.start(
-                    (*SERVER_COMMAND, "--shared"), cwd=Path("/")
-                )
+                command = (*SERVER_COMMAND, "--shared")
+                self._client = client = await LanguageClient.start(command, cwd=Path("/"))
                 await client.initialize(
                     None,
                     position_encoding="utf-32",
@@ -83,9 +99,8 @@ class Completions:
                     name="slipstream-http",
                 )
                 added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
-                client.notify(
-                    "workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}}
-                )
+                event = {"added": added, "removed": []}
+                client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
             return self._client
 
 

@@ -91,14 +91,8 @@ def _write_infill(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
         timings |= {f"{kind}_n": num_tokens, f"{kind}_ms": round(ms, 3)}
         timings[f"{kind}_per_token_ms"] = round(ms / num_tokens, 3) if num_tokens else 0.0
         timings[f"{kind}_per_second"] = round(num_tokens / ms * 1000, 3) if ms else 0.0
-    cached = {"tokens_cached": stats.get("num_cached_tokens", 0), "truncated": False}
-    whole: dict[str, Any] = {
-        "content": text,
-        "model": MODEL,
-        "stop": True,
-        **cached,
-        "timings": timings,
-    }
+    facts = {"model": MODEL, "stop": True, "truncated": False, "timings": timings}
+    whole: dict[str, Any] = {"content": text, "tokens_cached": stats.get("num_cached_tokens", 0), **facts}
     if isinstance(query.fields, list):
         flat = whole | {f"timings/{name}": value for name, value in timings.items()}
         whole = {name: flat[name] for name in query.fields if isinstance(name, str) and name in flat}
@@ -112,16 +106,12 @@ def _read_openai(body: Body) -> Query:
 
 def _write_openai(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
     num_read, num_written = (stats.get(name, 0) for name in ("num_prompt_tokens", "num_tokens"))
-    usage = {
-        "prompt_tokens": num_read,
-        "completion_tokens": num_written,
-        "total_tokens": num_read + num_written,
-    }
+    usage = {"prompt_tokens": num_read, "completion_tokens": num_written}
+    usage["total_tokens"] = num_read + num_written
     head = {"id": f"cmpl-{time.time_ns():x}", "object": "text_completion", "created": int(time.time())}
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": "stop"}
-    return _as_event(
-        query, {**head, "model": MODEL, "choices": [choice], "usage": usage}, b"data: [DONE]\n\n"
-    )
+    whole = {**head, "model": MODEL, "choices": [choice], "usage": usage}
+    return _as_event(query, whole, b"data: [DONE]\n\n")
 
 
 def _read_ollama(body: Body) -> Query:
@@ -134,13 +124,8 @@ def _read_ollama(body: Body) -> Query:
 def _write_ollama(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
     (num_read, reading_ms), (num_written, writing_ms) = _times(stats).values()
     head = {"model": MODEL, "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    last = {
-        "done": True,
-        "done_reason": "stop",
-        "total_duration": int((reading_ms + writing_ms) * 1e6),
-        "prompt_eval_count": num_read,
-        "eval_count": num_written,
-    }
+    last = {"done": True, "done_reason": "stop", "total_duration": int((reading_ms + writing_ms) * 1e6)}
+    last |= {"prompt_eval_count": num_read, "eval_count": num_written}
     if not query.streams:
         return _JSON, write_json({**head, "response": text, **last})
     first = write_json({**head, "response": text, "done": False})

@@ -67,26 +67,48 @@ class HttpDocuments:
         self._folders = folders
         self._open: OrderedDict[str, HttpDocument] = OrderedDict()
         self._num_unsaved = 0
+        self._searching = asyncio.Lock()
 
-    async def place(self, cursor: CursorText) -> tuple[HttpDocument, str, int]:
-        """Return the document that the cursor is in, its new text, and the cursor's offset in that.
+    async def find(self, cursor: CursorText) -> HttpDocument:
+        """Return the document that the cursor is in, a new one if the client did not send it before.
 
-        The document is a new one if the client did not send it before.
+        There is one search at a time. A client that leaves does not end it: the next key needs it too.
         """
         lines = _longest(_stripped_lines(cursor.prefix + cursor.suffix))
+        document, is_sure = self._known(lines)
+        if document is not None and is_sure:
+            return document
+        await self._searching.acquire()
+        search = asyncio.create_task(self._search(cursor, lines))
+        search.add_done_callback(lambda _: self._searching.release())
+        return await asyncio.shield(search)
+
+    def place(self, document: HttpDocument, cursor: CursorText) -> tuple[str, int]:
+        """Mark a document as the one used last. Return its new text, and the cursor's offset in that."""
+        self._open[document.uri] = document
+        self._open.move_to_end(document.uri)
+        before, after = _around(document.text, cursor)
+        return before + cursor.prefix + cursor.suffix + after, len(before) + len(cursor.prefix)
+
+    def _known(self, lines: Sequence[str]) -> tuple[HttpDocument | None, bool]:
+        """Return the open document with these lines, and whether no file can be a better one."""
         found = ((known, known.stripped_lines()) for known in reversed(self._open.values()))
         document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
-        if document is None or (may_be_another and time.monotonic() > document.search_s):
+        is_searched = document is not None and time.monotonic() <= document.search_s
+        return document, is_searched or not may_be_another
+
+    async def _search(self, cursor: CursorText, lines: Sequence[str]) -> HttpDocument:
+        """Return the document of the file with these lines, or an unsaved one."""
+        document, is_sure = self._known(lines)  # an earlier search may have found it
+        if document is None or not is_sure:
             files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
             stripped = ((path, _stripped_lines(text)) for path, text in files)
             path, _ = await asyncio.to_thread(_best_of, stripped, lines)
             document = self._of_file(path) if path else document or self._unsaved(cursor)
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
-        self._open[document.uri] = document
-        self._open.move_to_end(document.uri)
-        before, after = _around(document.text, cursor)
-        return document, before + cursor.prefix + cursor.suffix + after, len(before) + len(cursor.prefix)
+            self._open[document.uri] = document
+        return document
 
     def pop_surplus(self) -> list[HttpDocument]:
         """Remove and return the documents beyond the limit, used longest ago."""

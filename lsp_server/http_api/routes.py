@@ -22,13 +22,8 @@ _FIXED: dict[str, object] = {
 }
 # Reasons that do not depend on the text. Clients keep an empty suggestion for a text, but not an error.
 _PASSING = {
-    "engine-loading",
-    "engine-error",
-    "unread-folder",
-    "superseded",
-    "document-changed",
-    "out-of-time",
-}
+    "engine-loading", "engine-error", "unread-folder", "superseded", "document-changed", "out-of-time",
+}  # fmt: skip
 
 
 class Routes:
@@ -58,9 +53,8 @@ class Routes:
             raise RefusedError(403, "Web pages of other machines get no answer.")
         given = request.headers.get("authorization", "")
         if self._token and not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-            raise RefusedError(
-                401, "Send the header 'Authorization: Bearer TOKEN' with the token of --token."
-            )
+            advice = "Send the header 'Authorization: Bearer TOKEN' with the token of --token."
+            raise RefusedError(401, advice)
 
     async def _find(self, request: HttpRequest) -> HttpResponse:
         path = request.target.partition("?")[0]
@@ -72,12 +66,9 @@ class Routes:
             raise RefusedError(404, "There is nothing at this address.")
         stats = await self._completions.stats()
         if path == "/props":
-            facts = {
-                "model_alias": MODEL,
-                "model_path": stats["engine"].get("target", MODEL),
-                "total_slots": 1,
-            }
-            return HttpResponse(200, write_json({**facts, "default_generation_settings": {"n_ctx": 0}}))
+            facts = {"model_path": stats["engine"].get("target", MODEL), "total_slots": 1}
+            facts |= {"model_alias": MODEL, "default_generation_settings": {"n_ctx": 0}}
+            return HttpResponse(200, write_json(facts))
         if stats["state"] != "ready":
             raise RefusedError(503, stats["message"] or REASONS["engine-loading"])
         return HttpResponse(200, write_json({"status": "ok"}))

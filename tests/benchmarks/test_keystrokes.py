@@ -274,3 +274,20 @@ async def test_the_real_llama_vim_shows_what_the_real_server_answers(
     found = await type_in_neovim(file, "llama.vim in Neovim", options, llama_server)
     assert found.shown_ms
     assert found.num_not_typed > 0
+
+
+@pytest.mark.real_model
+async def test_the_real_llama_vim_shows_what_slipstream_answers_over_http(
+    real_model_dir: Path, tmp_path: Path
+) -> None:
+    if not os.environ.get("SLIPSTREAM_CLIENTS"):
+        pytest.skip("SLIPSTREAM_CLIENTS names no folder with llama.vim")
+    options = KeystrokeOptions(str(real_model_dir), pace_ms=1000.0)
+    try:
+        found = await type_in_neovim(
+            a_typed_file(tmp_path), "llama.vim with Slipstream in Neovim", options, None
+        )
+    except MissingError as error:
+        pytest.skip(str(error))
+    assert found.shown_ms
+    assert found.num_not_typed > 0

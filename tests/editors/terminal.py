@@ -27,11 +27,17 @@ _LOOKS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\(B|\x0f|\x0e")
 class Terminal:
     """One program in a terminal of its own, which ends with it. A recording keeps all that `screen` saw."""
 
-    def __init__(self, argv: list[str], folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        folder: Path,
+        environment: dict[str, str],
+        size: tuple[int, int] = (COLUMNS, ROWS),
+    ) -> None:
         self._began_s = time.monotonic()
         self._pictures: list[tuple[float, str]] = []
         self._socket = str(folder / "terminal")
-        start = ["-f", os.devnull, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS)]
+        start = ["-f", os.devnull, "new-session", "-d", "-x", str(size[0]), "-y", str(size[1])]
         start += ["-c", str(folder)]
         variables = [f"{name}={value}" for name, value in environment.items()]
         self._tmux(*start, "env", *variables, *argv)
@@ -48,6 +54,11 @@ class Terminal:
         if not self._pictures or self._pictures[-1][1] != picture:
             self._pictures.append((time.monotonic() - self._began_s, picture))
         return _LOOKS.sub("", picture)
+
+    @property
+    def looks(self) -> str:
+        """The text that `screen` saw last, with its colours."""
+        return self._pictures[-1][1]
 
     def save_recording(self, path: Path) -> None:
         """Write what the screen showed as an asciicast, which `asciinema play` plays."""

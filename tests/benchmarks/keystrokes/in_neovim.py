@@ -21,9 +21,12 @@ from lsp_server.commands.player import Answer
 from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, Typist, TypistName
 from tests.benchmarks.keystrokes.file_run import Watcher, rest_of, type_plan
+from tests.benchmarks.keystrokes.llama_server import LlamaServer
 from tests.editors import programs
-from tests.editors.neovim.editor import SERVER, Neovim
+from tests.editors.neovim.editor import LOADING_S, SERVER, Neovim
 from tests.hosts import own_hosts
+from tests.http_clients import http_process
+from tests.waiting import first_true
 
 VERSION = "0.12"
 SIZE = (120, 50)
@@ -54,14 +57,40 @@ def llama_vim_init(url: str, stop: Sequence[str]) -> str:
     return f"{_PLAIN}{config}\nvim.opt.rtp:prepend('{folder}')"
 
 
-class InNeovim:
-    """An editor in a copy of `root`, in which `name` lacks what the plan will type."""
+@contextmanager
+def copy_without(root: Path, name: str, plan: TypingPlan) -> Iterator[Path]:
+    """A copy of a repository in which `name` lacks what the plan will type."""
+    with tempfile.TemporaryDirectory(prefix="keystrokes-") as made:
+        copy = Path(made) / root.name
+        shutil.copytree(root, copy)
+        (copy / ".git").mkdir(exist_ok=True)
+        (copy / name).write_text(plan.text[: plan.start] + plan.text[plan.end :])
+        yield copy
 
-    def __init__(self, folder: Path, root: Path, name: str, plan: TypingPlan) -> None:
-        self._copy, self._name, self._plan = folder / root.name, name, plan
-        shutil.copytree(root, self._copy)
-        (self._copy / ".git").mkdir(exist_ok=True)
-        (self._copy / name).write_text(plan.text[: plan.start] + plan.text[plan.end :])
+
+@contextmanager
+def http_address(root: Path, name: str, target: str, env: Mapping[str, str]) -> Iterator[str]:
+    """The address of `slipstream serve --http` for a repository, with this model loaded and the index built.
+
+    The index leaves `name` out, as for the other programs.
+    """
+    with tempfile.TemporaryDirectory(prefix="keystrokes-") as made, own_hosts() as hosts:
+        config = Path(made) / "slipstream" / "config.toml"
+        config.parent.mkdir()
+        config.write_text(f'target = "{target}"\nindex.exclude = ["/{name}"]\n')
+        homes = {"XDG_CONFIG_HOME": made, "SLIPSTREAM_INDEX_DIR": str(Path(made) / "index")}
+        with http_process(root, env={**os.environ, **hosts.env, **homes, **env}) as http:
+            server = LlamaServer(http.port, "")
+            if not first_true(server.is_ready, LOADING_S):
+                raise MachineError("Slipstream did not load its model.")
+            yield server.infill_url
+
+
+class InNeovim:
+    """An editor in the folder `root`, in which `name` lacks what the plan will type."""
+
+    def __init__(self, root: Path, name: str, plan: TypingPlan) -> None:
+        self._root, self._name, self._plan = root, name, plan
         # The editor's interface runs an event loop of its own.
         self._thread = ThreadPoolExecutor(1)
         self._editor: Neovim
@@ -71,7 +100,7 @@ class InNeovim:
         program = programs.find(f"neovim-{VERSION}", "nvim")
         self._editor = self._do(Neovim, program, init, folder / "home", dict(env))
         self._do(self._editor.vim.ui_attach, *SIZE, rgb=True)
-        self._do(self._editor.vim.command, f"cd {self._copy}")
+        self._do(self._editor.vim.command, f"cd {self._root}")
         self._do(self._editor.call, f"dofile('{LUA}')")
 
     def open_files(self, visited: Sequence[Path], *, waits: bool) -> None:
@@ -80,7 +109,7 @@ class InNeovim:
         `waits` for Slipstream's model.
         """
         for path in [*visited, Path(self._name)]:
-            self._do(self._editor.edit, self._copy / path)
+            self._do(self._editor.edit, self._root / path)
             time.sleep(VISIT_S)
         if waits:
             self._do(self._editor.wait_ready)
@@ -128,7 +157,7 @@ def editor_of(
     """An editor that ends with the block, and every server that it started with it."""
     with tempfile.TemporaryDirectory(prefix="keystrokes-") as made, own_hosts() as hosts:
         folder = Path(made)
-        editor = InNeovim(folder, root, name, plan)
+        editor = InNeovim(root, name, plan)
         try:
             editor.start(init, folder, {"SLIPSTREAM_INDEX_DIR": str(folder / "index"), **hosts.env, **env})
             yield editor

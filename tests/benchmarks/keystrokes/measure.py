@@ -6,7 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,11 @@ from tests.parts import ROOT, MissingError
 
 SLIPSTREAM, LLAMA_VIM, LLAMA_VIM_LINE = "Slipstream", "llama.vim", "llama.vim, single line"
 SYSTEMS = (SLIPSTREAM, LLAMA_VIM, LLAMA_VIM_LINE)
-IN_NEOVIM = {f"{name} in Neovim": name for name in SYSTEMS}
+OVER_HTTP = "llama.vim with Slipstream"  # the same plugin; `slipstream serve --http` in place of llama-server
+IN_NEOVIM = {f"{name} in Neovim": name for name in (*SYSTEMS, OVER_HTTP)}
 SAMPLE = ROOT / "docs" / "sample_repository"
 SAMPLE_FILES = ("lending/loans.py", "lending/members.py")
-STOPS: Mapping[str, Sequence[str]] = {LLAMA_VIM: [], LLAMA_VIM_LINE: ["\n"]}
+STOPS: Mapping[str, Sequence[str]] = {LLAMA_VIM: [], OVER_HTTP: [], LLAMA_VIM_LINE: ["\n"]}
 NUM_VISITED = 4  # other files that the user of llama.vim has looked at
 
 
@@ -124,7 +125,7 @@ def measure(
 
 @contextmanager
 def _llama_server(options: KeystrokeOptions) -> Iterator[LlamaServer | None]:
-    if all(IN_NEOVIM.get(system, system) == SLIPSTREAM for system in options.systems):
+    if all(IN_NEOVIM.get(system, system) in {SLIPSTREAM, OVER_HTTP} for system in options.systems):
         yield None
         return
     model = gguf_of(options.target)
@@ -167,16 +168,20 @@ async def type_in_neovim(
     file: TypedFile, system: str, options: KeystrokeOptions, server: LlamaServer | None
 ) -> FileRun:
     """Type a file in a real Neovim with the program's plugin."""
-    name = IN_NEOVIM[system]
-    if server is None or name == SLIPSTREAM:
+    name, env = IN_NEOVIM[system], forced(options.instruction_set)
+    with ExitStack() as stack:
+        place = stack.enter_context(in_neovim.copy_without(file.root, file.name, file.plan))
+        if name == OVER_HTTP:
+            url = stack.enter_context(in_neovim.http_address(place, file.name, options.target, env))
+        else:
+            url = server.infill_url if server is not None else ""
         init = in_neovim.slipstream_init(options.target)
-    else:
-        init = in_neovim.llama_vim_init(server.infill_url, STOPS[name])
-    env = forced(options.instruction_set)
-    with in_neovim.editor_of(init, file.root, file.name, file.plan, env) as editor:
+        if name != SLIPSTREAM:
+            init = in_neovim.llama_vim_init(url, STOPS[name])
+        editor = stack.enter_context(in_neovim.editor_of(init, place, file.name, file.plan, env))
         visited = [path.relative_to(file.root) for path in visited_files(file)]
         editor.open_files(visited, waits=name == SLIPSTREAM)
-        if name != SLIPSTREAM and server is not None:
+        if name not in {SLIPSTREAM, OVER_HTTP} and server is not None:
             await asyncio.to_thread(server.wait_idle)
         watcher = Watcher()
         answers = await editor.type(options.pace_ms, watcher, options.typist)

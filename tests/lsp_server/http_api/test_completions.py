@@ -116,6 +116,20 @@ async def test_a_cancelled_request_is_cancelled_at_the_server(recorded: Recorded
     assert await asyncio.to_thread(first_true, lambda: recorded.params("$/cancelRequest"), 60)
 
 
+async def test_equal_requests_share_one_that_is_cancelled_with_the_last(recorded: Recorded) -> None:
+    cursor = CursorText("a", "")
+    tasks = [asyncio.create_task(recorded.completions.complete(cursor, {"maxTokens": 7})) for _ in range(3)]
+    await asyncio.to_thread(first_true, lambda: recorded.params("slipstream/complete"), 60)
+    for number, task in enumerate(tasks):
+        await recorded.completions.stats()  # the server answers it after all earlier messages
+        assert (len(recorded.params("slipstream/complete")), number) == (1, number)
+        assert not recorded.params("$/cancelRequest")
+        task.cancel()
+        await asyncio.wait([task])
+    assert await asyncio.to_thread(first_true, lambda: recorded.params("$/cancelRequest"), 60)
+    assert (await recorded.completions.complete(cursor, {}))["text"] == "answer"
+
+
 async def test_a_request_waits_for_one_in_another_document(recorded: Recorded) -> None:
     def ask(name: str, **limits: int) -> asyncio.Task[Any]:
         cursor = CursorText("value = ", "\n", name=name)
@@ -126,7 +140,7 @@ async def test_a_request_waits_for_one_in_another_document(recorded: Recorded) -
 
     first = ask("one.py", maxTokens=7)
     await asyncio.to_thread(first_true, asked, 60)
-    newer, other = ask("one.py", maxTokens=7), ask("other.py")
+    newer, other = ask("one.py", maxTokens=7, deadlineMs=9), ask("other.py")
     await asyncio.to_thread(first_true, lambda: len(asked()) == 2, 60)
     await recorded.completions.stats()  # the server answers it after all earlier messages
     assert asked() == ["one.py", "one.py"]

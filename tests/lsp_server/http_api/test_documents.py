@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from lsp_server.http_api import documents
-from lsp_server.http_api.documents import MAX_DOCUMENTS, HttpDocuments
+from lsp_server.http_api.documents import MAX_DOCUMENTS, HttpDocument, HttpDocuments
 from lsp_server.http_api.prompts import CursorText
+from tests.waiting import first_true
 
 LOANS = "".join(f"def loan_of_number_{number}():\n    return {number}\n\n\n" for number in range(100))
 BOOKS = LOANS.replace("loan", "book").replace("return", "yield")
@@ -46,6 +50,11 @@ def at(text: str, num_before: int, num_after: int = 60, cut: str = "") -> Cursor
     return CursorText(prefix + cut, "\n" + "".join(lines[middle : middle + num_after]))
 
 
+async def placed(found: HttpDocuments, cursor: CursorText) -> tuple[HttpDocument, str, int]:
+    document = await found.find(cursor)
+    return document, *found.place(document, cursor)
+
+
 # The text that a client sends, and the file that it is from; none for a text without a file.
 SHORT = "def short_one(): ...\n"
 FOUND: dict[str, tuple[CursorText, str]] = {
@@ -74,7 +83,7 @@ FOUND: dict[str, tuple[CursorText, str]] = {
 @pytest.mark.parametrize("name", FOUND)
 async def test_a_text_is_found_by_its_lines(name: str, repository: Path) -> None:
     cursor, file = FOUND[name]
-    document, text, offset = await HttpDocuments([repository]).place(cursor)
+    document, text, offset = await placed(HttpDocuments([repository]), cursor)
     if file:
         assert document.uri == (repository / file).as_uri()
     else:
@@ -93,14 +102,14 @@ async def test_a_text_is_found_by_its_lines(name: str, repository: Path) -> None
     ],
 )
 async def test_the_language_is_what_the_client_says(cursor: CursorText, language: str) -> None:
-    document, _, _ = await HttpDocuments([]).place(cursor)
+    document, _, _ = await placed(HttpDocuments([]), cursor)
     assert document.language == language
     assert unquote(document.uri).endswith(cursor.name)
 
 
 async def test_lines_around_the_cursor_become_the_whole_file(repository: Path) -> None:
     cursor = at(LOANS, 20, 20)
-    _, text, offset = await HttpDocuments([repository]).place(cursor)
+    _, text, offset = await placed(HttpDocuments([repository]), cursor)
     assert text[:offset] + text[offset + 1 :] == LOANS  # all but the line end at the cursor
     assert text[offset] == "\n"
 
@@ -109,7 +118,7 @@ async def test_a_document_stays_the_same_while_the_user_types_and_moves(reposito
     found = HttpDocuments([repository])
     uris = set()
     for num_before in range(20, 60, 5):
-        document, document.text, _ = await found.place(at(LOANS, num_before, cut="value = comp"))
+        document, document.text, _ = await placed(found, at(LOANS, num_before, cut="value = comp"))
         uris.add(document.uri)
     assert uris == {(repository / "lending/loans.py").as_uri()}
 
@@ -118,7 +127,7 @@ async def test_another_file_is_another_document(repository: Path) -> None:
     found = HttpDocuments([repository])
     names = []
     for text in (LOANS, BOOKS, LOANS):
-        document, document.text, _ = await found.place(at(text, 60))
+        document, document.text, _ = await placed(found, at(text, 60))
         names.append(Path(document.uri).name)
     assert names == ["loans.py", "books.py", "loans.py"]
 
@@ -128,7 +137,7 @@ async def test_a_new_file_is_one_document_from_its_first_key(repository: Path) -
     whole = "class Fresh:\n    def first_method(self):\n        return self.first_value\n" * 3
     uris = set()
     for length in range(len(whole)):
-        document, document.text, _ = await found.place(CursorText(whole[:length], ""))
+        document, document.text, _ = await placed(found, CursorText(whole[:length], ""))
         uris.add(document.uri)
     assert len(uris) == 1
 
@@ -139,10 +148,10 @@ async def test_a_new_file_is_found_once_it_is_saved(
     monkeypatch.setattr(documents, "_SEARCH_AGAIN_S", 0.0)
     found = HttpDocuments([repository])
     cursor = CursorText("class Fresh:\n    first_value = 1\n    second_value = 2\n", "")
-    document, document.text, _ = await found.place(cursor)
+    document, document.text, _ = await placed(found, cursor)
     assert not document.uri.startswith("file:")
     (repository / "fresh.py").write_text(cursor.prefix)
-    document, _, _ = await found.place(cursor)
+    document, _, _ = await placed(found, cursor)
     assert document.uri == (repository / "fresh.py").as_uri()
 
 
@@ -150,7 +159,7 @@ async def test_few_documents_stay_open(tmp_path: Path) -> None:
     found = HttpDocuments([tmp_path])
     for number in range(2 * MAX_DOCUMENTS):
         text = "".join(f"line {number} of the text {line}\n" for line in range(9))
-        document, document.text, _ = await found.place(CursorText(text, ""))
+        document, document.text, _ = await placed(found, CursorText(text, ""))
     dropped = found.pop_surplus()
     assert len(dropped) == MAX_DOCUMENTS
     assert document not in dropped
@@ -159,9 +168,9 @@ async def test_few_documents_stay_open(tmp_path: Path) -> None:
 async def test_a_settings_file_that_excludes_everything_hides_all_but_secrets(repository: Path) -> None:
     (repository / ".slipstream.toml").write_text("[index]\nenabled = false\n")
     found = HttpDocuments([repository])
-    document, _, _ = await found.place(CursorText(LOANS, ""))
+    document, _, _ = await placed(found, CursorText(LOANS, ""))
     assert not document.uri.startswith("file:")
-    document, _, _ = await found.place(CursorText(FILES[".env"], ""))
+    document, _, _ = await placed(found, CursorText(FILES[".env"], ""))
     assert document.uri.endswith("/.env")
 
 
@@ -177,7 +186,7 @@ async def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(folder / "secrets.env")
     os.mkfifo(folder / "pipe.py")
     cursor = CursorText((tmp_path / "outside" / "key.txt").read_text(), "")
-    document, _, _ = await HttpDocuments([folder]).place(cursor)
+    document, _, _ = await placed(HttpDocuments([folder]), cursor)
     assert not document.uri.startswith("file:")
 
 
@@ -187,5 +196,53 @@ async def test_a_search_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for number in range(50):
         (tmp_path / f"{number}.py").write_text(LOANS)
     cursor = CursorText("a line of no file\nanother line of no file\na third line of no file\n", "")
-    document, _, _ = await HttpDocuments([tmp_path]).place(cursor)
+    document, _, _ = await placed(HttpDocuments([tmp_path]), cursor)
     assert not document.uri.startswith("file:")
+
+
+class Folders:
+    """Searches that end when they may, in place of those of a large folder."""
+
+    def __init__(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.file, self.num_begun, self.may_end = file, 0, threading.Event()
+        monkeypatch.setattr(documents, "_files", self.files)
+
+    def files(self, *_: object, **__: object) -> Iterator[tuple[Path, str]]:
+        self.num_begun += 1
+        self.may_end.wait(60)
+        yield self.file, self.file.read_text()
+
+
+@pytest.fixture
+def folders(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders]:
+    made = Folders(repository / "lending" / "books.py", monkeypatch)
+    yield made
+    made.may_end.set()
+
+
+async def test_a_search_holds_up_no_request_in_another_document(repository: Path, folders: Folders) -> None:
+    found = HttpDocuments([repository])
+    known = asyncio.create_task(placed(found, at(BOOKS, 60)))
+    await asyncio.to_thread(first_true, lambda: folders.num_begun, 60)
+    folders.may_end.set()
+    document, document.text, _ = await known
+    folders.may_end.clear()
+    searching = asyncio.create_task(found.find(CursorText(FILES["two.py"], "")))
+    await asyncio.to_thread(first_true, lambda: folders.num_begun == 2, 60)
+    assert await asyncio.wait_for(found.find(at(BOOKS, 61)), 60) is document
+    assert not searching.done()
+    folders.may_end.set()
+    await searching
+
+
+async def test_clients_that_leave_leave_one_search(repository: Path, folders: Folders) -> None:
+    found = HttpDocuments([repository])
+    tasks = [asyncio.create_task(found.find(at(BOOKS, number))) for number in range(9, 300)]
+    await asyncio.to_thread(first_true, lambda: folders.num_begun, 60)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert folders.num_begun == 1
+    folders.may_end.set()
+    assert (await found.find(at(BOOKS, 60))).uri == folders.file.as_uri()
+    assert folders.num_begun == 1  # a client that left did not end its search
