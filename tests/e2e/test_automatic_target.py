@@ -219,11 +219,15 @@ async def test_without_a_network_the_small_one_stays_and_the_state_says_so(
         assert (models.alive(SMALL), models.alive(LARGE)) == (1, 0)
 
 
-async def test_a_larger_one_that_is_damaged_is_told_once_and_not_tried_again(
-    models: Models,
+async def test_a_larger_one_that_cannot_be_mended_is_told_once_and_not_tried_again(
+    models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = models.store.folder(LARGE) / "config.json"
-    models.after_fetch = lambda: config.write_bytes(b"?" * config.stat().st_size) and None
+    def damage() -> None:
+        for path in filter(Path.is_file, (models.store.root / LARGE).rglob("*")):
+            path.write_bytes(b"?" * path.stat().st_size)
+        monkeypatch.setenv("PIP_FIND_LINKS", str(models.store.root / "nothing"))  # so it cannot come again
+
+    models.after_fetch = damage
     models.may_fetch.set()
     async with on(models) as windows:
         window = await begin(windows, "one")
