@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lsp_server.commands.player import PREFIX
+from lsp_server.commands.temporary_folder import PREFIX
 from tests.lsp_server.history.git_repositories import Repository
 
 RunCli = Callable[..., Any]
