@@ -26,7 +26,7 @@ CAPS = (
     Cap("completion_engine", 27_890, 164),
     Cap("ngram_cache", 4_904, 26),
     Cap("tests", 56_625, 410, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_830, 123),
+    Cap("tests/benchmarks", 13_831, 123),
     Cap("scripts", 3_809, 30),
 )
 WHOLE = Cap(" and ".join(SHIPPED), 49_020, 289)

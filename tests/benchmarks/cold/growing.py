@@ -109,6 +109,7 @@ async def _look(client: LanguageClient, sample: Sample, root: Path, screens: lis
     screens.append(screen)
     screen.begin()
     await asyncio.sleep(TIMES_S[-1])
+    screens.clear()  # a notification that crosses the request below would replace it
     async with asyncio.timeout(_MAX_WAIT_S):
         await screen.end()
     shown = [screen.text_at(seconds) for seconds in TIMES_S]
