@@ -177,8 +177,8 @@ class Player:
         return {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
 
     def _is_here(self, params: Mapping[str, Any]) -> bool:
-        is_own = bool(params["textDocument"]["uri"] == self._uri)
-        return is_own and bool(params["position"] == self.person.buffer.position)
+        here = self._uri, self.person.buffer.position
+        return (params["textDocument"]["uri"], params["position"]) == here
 
     def _read(self, request: PendingRequest, ms: float) -> Answer:
         try:
