@@ -1,7 +1,8 @@
 """The ends of units: positions at which a text that is shown while the user types may end.
 
 A unit ends with a line or, inside a line, after a whole argument, member, item or word. It never ends within
-a word, number or string, after an opening mark or an operator, or after a keyword that needs more.
+a word, a number or a string that it opened, after an opening mark or an operator, or after a keyword that
+needs more.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def unit_ends(around: CursorSurroundings, text: str) -> Iterator[UnitEnd]:
             del marks[0]
         ends_line = _LINE_END.match(text, end) is not None
         opens = match[0] in _QUOTES and marks[0][0] != end and not ends_line
-        is_prefix = is_code and match[0] not in CLOSING and text[end : end + 1] in _QUOTES
+        is_prefix = is_code and not marks[0][1] and match[0] not in CLOSING and text[end : end + 1] in _QUOTES
         if opens or is_prefix or not is_enough(text[:end]):
             continue
         if not _may_end(around, text[:end], marks[0][1], ends_line=ends_line):
@@ -105,13 +106,12 @@ def _may_end(around: CursorSurroundings, text: str, opened: tuple[Open, ...], *,
         needs_more = _PROSE_NEEDS_MORE if around.is_text else _NEEDS_MORE
         return needs_more.search(line[-_MAX_KEYWORD_CHARS:]) is None
     top = opened[-1]
-    if top.kind == "string" and (len(opened) > 1 or not around.lasts(top)):
+    was_open = top.start < len(around.before)
+    if top.kind == "string" and (len(opened) > 1 or not (was_open or around.lasts(top))):
         return False
     if ends_line:
         return not line.endswith(top.mark)
-    is_prose = top.start < len(around.before) or (
-        top.kind == "comment" and line.lstrip().startswith(top.mark)
-    )
+    is_prose = was_open or (top.kind == "comment" and line.lstrip().startswith(top.mark))
     return is_prose and _PROSE_NEEDS_MORE.search(line[-_MAX_KEYWORD_CHARS:]) is None
 
 

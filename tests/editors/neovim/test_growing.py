@@ -109,3 +109,21 @@ def test_nothing_is_requested_while_a_menu_is_open_or_for_another_text(hurried: 
         """
     )
     assert asked == [1, 0, 0, 0]
+
+
+def test_a_notification_that_crosses_a_request_by_a_key_does_not_replace_it(hurried: Neovim) -> None:
+    kinds = hurried.call(
+        """
+        local request, client = require('slipstream.request'), require('slipstream.client').of(0)
+        local kinds, send = {}, client.request
+        client.request = function(self, method, params, ...)
+          kinds[#kinds + 1] = params.context.triggerKind
+          return send(self, method, params, ...)
+        end
+        request.invoke()
+        request.again()
+        client.request = send
+        return kinds
+        """
+    )
+    assert kinds == [1]

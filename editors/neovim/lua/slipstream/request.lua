@@ -102,9 +102,11 @@ function M.after_typing()
   end))
 end
 
---- Requests again where the suggestion grew.
+--- Requests again where the suggestion grew. A request that is pending here gets the longer text anyway.
 function M.again()
-  ask(AUTOMATIC)
+  if not pending then
+    ask(AUTOMATIC)
+  end
 end
 
 --- Whether the last answer was that there is no suggestion at this cursor.
