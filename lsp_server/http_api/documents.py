@@ -20,7 +20,7 @@ from urllib.parse import quote
 from completion_engine.cutting.language_names import canonical_language, language_of_path
 from completion_engine.errors import UserError
 from lsp_server.commands.local_engine import read_source, settings_for
-from lsp_server.http_api.prompts import CursorText
+from lsp_server.http_api.dialects import CursorText
 from lsp_server.workspace.documents import plain_newlines
 from ngram_cache.file_names import TOOL_FOLDERS, is_secret_path
 from ngram_cache.repository import Repository, SkippedFileError
@@ -45,14 +45,12 @@ class HttpDocument:
     uri: str
     language: str
     text: str = ""
+    lines: frozenset[str] = frozenset()  # without indentation
     search_s: float = 0.0
-    _stripped: tuple[str, frozenset[str]] = ("", frozenset())
 
-    def stripped_lines(self) -> frozenset[str]:
-        """Return the text's lines without indentation, computed once for each text."""
-        if self._stripped[0] is not self.text:
-            self._stripped = self.text, _stripped_lines(self.text)
-        return self._stripped[1]
+    def write(self, text: str) -> None:
+        """Replace the text."""
+        self.text, self.lines = text, _stripped_lines(text)
 
     @property
     def is_unsaved(self) -> bool:
@@ -92,7 +90,7 @@ class HttpDocuments:
 
     def _known(self, lines: Sequence[str]) -> tuple[HttpDocument | None, bool]:
         """Return the open document with these lines, and whether no file can be a better one."""
-        found = ((known, known.stripped_lines()) for known in reversed(self._open.values()))
+        found = ((known, known.lines) for known in reversed(self._open.values()))
         document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         is_searched = document is not None and time.monotonic() <= document.search_s
@@ -102,10 +100,16 @@ class HttpDocuments:
         """Return the document of the file with these lines, or an unsaved one."""
         document, is_sure = self._known(lines)  # an earlier search may have found it
         if document is None or not is_sure:
-            files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
+            names = [name.replace("\\", "/") for name in (cursor.name, *cursor.other_names) if name]
+            files = _files(self._folders, names, has_all=len(lines) >= _MIN_LINES)
             stripped = ((path, _stripped_lines(text)) for path, text in files)
             path, _ = await asyncio.to_thread(_best_of, stripped, lines)
-            document = self._of_file(path) if path else document or self._unsaved(cursor)
+            if path is None:
+                document = document or self._unsaved(cursor)
+            elif (document := self._open.get(path.as_uri())) is None:
+                document = HttpDocument(path.as_uri(), language_of_path(path.name))
+                with contextlib.suppress(UserError):
+                    document.write(plain_newlines(read_source(path)))
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
             self._open[document.uri] = document
         return document
@@ -114,20 +118,11 @@ class HttpDocuments:
         """Remove and return the documents beyond the limit, used longest ago."""
         return [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MAX_DOCUMENTS)]
 
-    def _of_file(self, path: Path) -> HttpDocument:
-        """Return the document of a file, with the text of the disk if it is not open."""
-        if (known := self._open.get(path.as_uri())) is not None:
-            return known
-        document = HttpDocument(path.as_uri(), language_of_path(path.name))
-        with contextlib.suppress(UserError):
-            document.text = plain_newlines(read_source(path))
-        return document
-
     def _unsaved(self, cursor: CursorText) -> HttpDocument:
         """Return a document without a file. Short texts of one name share one: keys change their lines."""
         name = quote(cursor.name)
         for known in self._open.values():
-            is_short = len(_longest(known.stripped_lines())) < _MIN_LINES
+            is_short = len(_longest(known.lines)) < _MIN_LINES
             if known.is_unsaved and is_short and known.uri.endswith(f"/{name}"):
                 return known
         self._num_unsaved += 1

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
-from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.editors.neovim.editor import LOADING_S, SERVER, Neovim, Start
 from tests.hosts import Hosts, own_hosts
+from tests.waiting import first_true
 
 VERSIONS = ("0.12", "0.11")
 # Without a deadline every answer is whole, and the same each time.
@@ -152,6 +153,20 @@ def write(editor: Neovim, project: Path) -> Callable[..., Path]:
         return path
 
     return make
+
+
+@pytest.fixture
+def shown(editor: Neovim, look: Callable[[], str], project: Path) -> str:
+    """The suggestion of another project's plugin after `ret` in SHAPES; `look` finds it on the screen."""
+    editor.type("<C-\\><C-n>")
+    editor.vim.command("%bwipeout!")
+    (project / "shapes.py").write_text(SHAPES.replace("    ret\n", "\n"))
+    editor.edit(project / "shapes.py", line=5)
+    editor.type("A    ret")
+    # Keys that come while the model is loading have no answer, so another one is typed.
+    found = first_true(lambda: first_true(look, 5.0) or editor.type("<BS>t"), LOADING_S)
+    assert found, editor.messages()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
 from tests.editors.edit_stories import STORIES, Story
-from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.editors.neovim.editor import LOADING_S, SERVER, Neovim, Start
 from tests.editors.programs import client_source
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
 
 MAX_STEPS = 24
-OPENED_S = 0.5  # after it the server has read the rules of a document, and follows its edits
 # Stories of one command: sidekick asks after each.
 RENAMES = [story for story in STORIES if story.keys.count("<CR>") == 1]
 # The client must have a name that holds "copilot".
@@ -32,6 +30,12 @@ vim.lsp.config('slipstream-copilot', {{
 vim.lsp.enable('slipstream-copilot')
 require('sidekick').setup({{ nes = {{ enabled = true }}, cli = {{ watch = false }} }})
 require('sidekick.nes').enable(true)
+"""
+# Before that the server has no edits to propose, and sidekick does not ask again.
+READY = """
+local client = vim.lsp.get_clients({ bufnr = 0, name = 'slipstream-copilot' })[1]
+local stats = client and client:request_sync('slipstream/stats', vim.empty_dict(), 10000)
+return stats and stats.result and stats.result.state == 'ready'
 """
 # Sidekick asks after a pause. Wait until a request was answered and none is on its way.
 SETTLED = """
@@ -51,8 +55,7 @@ def test_sidekick_makes_the_rest_of_a_rename(sidekick: Neovim, project: Path, st
     path = project / story.file
     path.write_text(story.before)
     sidekick.edit(path)
-    sidekick.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'slipstream-copilot' }) > 0")
-    time.sleep(OPENED_S)
+    sidekick.until(READY, within_s=LOADING_S)
     sidekick.type(story.keys)
     sidekick.until("return vim.b.changedtick > 2")
     for _ in range(MAX_STEPS):

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 
 from lsp_server.http_api import documents
+from lsp_server.http_api.dialects import CursorText
 from lsp_server.http_api.documents import MAX_DOCUMENTS, HttpDocument, HttpDocuments
-from lsp_server.http_api.prompts import CursorText
 from tests.waiting import first_true
 
 LOANS = "".join(f"def loan_of_number_{number}():\n    return {number}\n\n\n" for number in range(100))
