@@ -59,18 +59,18 @@ class Completions:
         document = await self._documents.find(cursor)
         async with self._turn:
             client = await self._connected()
-            text, offset = self._documents.place(document, cursor)
+            old_text = document.text
+            offset = self._documents.place(document, cursor)
             if client.has_open(document.uri):
-                client.change(document.uri, [_change(document.text, text)])
+                client.change(document.uri, [_change(old_text, document.text)])
             else:
-                client.open(document.uri, text, language=document.language)
-            document.write(text)
+                client.open(document.uri, document.text, language=document.language)
             for surplus in self._documents.pop_surplus():
                 client.close(surplus.uri)
             # The server answers only its newest request, and one in another document may be another editor's.
             if self._asked is not None and self._asked[0] != document.uri:
                 await asyncio.wait([self._asked[1].answer])
-            here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
+            here = {"textDocument": {"uri": document.uri}, "position": _position(document.text, offset)}
             pending = client.send("slipstream/complete", {**here, **limits})
             self._asked = document.uri, pending
         try:

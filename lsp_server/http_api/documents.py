@@ -81,12 +81,13 @@ class HttpDocuments:
         search.add_done_callback(lambda _: self._searching.release())
         return await asyncio.shield(search)
 
-    def place(self, document: HttpDocument, cursor: CursorText) -> tuple[str, int]:
-        """Mark a document as the one used last. Return its new text, and the cursor's offset in that."""
+    def place(self, document: HttpDocument, cursor: CursorText) -> int:
+        """Write a client's text to its document, the one used last now. Return the cursor's offset."""
         self._open[document.uri] = document
         self._open.move_to_end(document.uri)
         before, after = _around(document.text, cursor)
-        return before + cursor.prefix + cursor.suffix + after, len(before) + len(cursor.prefix)
+        document.write(before + cursor.prefix + cursor.suffix + after)
+        return len(before) + len(cursor.prefix)
 
     def _known(self, lines: Sequence[str]) -> tuple[HttpDocument | None, bool]:
         """Return the open document with these lines, and whether no file can be a better one."""

@@ -25,10 +25,14 @@ from tests.hosts import own_hosts
 from tests.http_clients import http_process
 
 CLIENTS = Path(os.environ.get("SLIPSTREAM_CLIENTS", ""))
-ALL = (
-    "copilot-vim-in-vim", "copilot-el-in-emacs", "llama-vim-in-neovim", "minuet-in-neovim",
-    "cursortab-in-neovim", "neovim-built-in",
-)  # fmt: skip
+TITLES = {
+    "copilot-vim-in-vim": "copilot.vim in Vim 9.0",
+    "copilot-el-in-emacs": "copilot.el in Emacs 30",
+    "llama-vim-in-neovim": "llama.vim in Neovim 0.12",
+    "minuet-in-neovim": "minuet-ai.nvim in Neovim 0.12",
+    "cursortab-in-neovim": "cursortab.nvim in Neovim 0.12",
+    "neovim-built-in": "Neovim 0.12",
+}
 SIZE = (84, 22)
 # The first suggestions on a cold model may be cut short by a plugin's deadline.
 SHOWN = r'The perimeter\."""\n +(return\b.*height.*?) *$'
@@ -94,7 +98,7 @@ def draw(name: str, target: Path) -> None:
                 terminal.press(*(["M->"] if "emacs" in name else ["G", "A"]))
                 retype_until(terminal, "ret", SHOWN)
                 terminal.screen()
-                target.write_text(as_svg(terminal.looks, name.replace("-", " ")), encoding="utf-8")
+                target.write_text(as_svg(terminal.looks, TITLES[name]), encoding="utf-8")
             finally:
                 terminal.close()
 
@@ -110,7 +114,7 @@ def as_svg(looks: str, title: str) -> str:
 def main(folder: Path, names: list[str]) -> None:
     """Write a picture for each name."""
     folder.mkdir(exist_ok=True)
-    for name in names or ALL:
+    for name in names or TITLES:
         draw(name, folder / f"{name}.svg")
 
 
