@@ -158,13 +158,22 @@ def write(editor: Neovim, project: Path) -> Callable[..., Path]:
 @pytest.fixture
 def shown(editor: Neovim, look: Callable[[], str], project: Path) -> str:
     """The suggestion of another project's plugin after `ret` in SHAPES; `look` finds it on the screen."""
-    editor.type("<C-\\><C-n>")
-    editor.vim.command("%bwipeout!")
-    (project / "shapes.py").write_text(SHAPES.replace("    ret\n", "\n"))
-    editor.edit(project / "shapes.py", line=5)
-    editor.type("A    ret")
-    # Keys that come while the model is loading have no answer, so another one is typed.
-    found = first_true(lambda: first_true(look, 5.0) or editor.type("<BS>t"), LOADING_S)
+    path = project / "shapes.py"
+
+    def try_to_type() -> str:
+        editor.type("<C-\\><C-n>")
+        # cursortab looks once at the filetype of a buffer, and `:edit` would use one without a name again.
+        editor.vim.command("%bwipeout! | file none")
+        path.write_text(SHAPES.replace("    ret\n", "\n"))
+        editor.edit(path, line=5)
+        # cursortab asks only where the text differs from the one that it has seen saved.
+        editor.vim.command("silent write")
+        first_true(look, 0.5)
+        editor.type("A    ret")
+        return first_true(look, 5.0)
+
+    # Keys that come while the model is loading have no answer.
+    found = first_true(try_to_type, LOADING_S)
     assert found, editor.messages()
     return found
 

@@ -45,8 +45,10 @@ return vim.fn.getchar(1) == 0 and Drawn.is_next_edit_settled() and next(nes._req
 
 
 @pytest.fixture(scope="module")
-def sidekick(start: Start) -> Neovim:
+def sidekick(start: Start, version: str) -> Neovim:
     """A Neovim with sidekick.nvim and without our plugin's setup."""
+    if version == "0.11":
+        pytest.skip("sidekick drops every answer without a `request_id`, which Neovim 0.11 does not pass")
     return start(INIT % client_source("sidekick.nvim"))
 
 
