@@ -25,7 +25,7 @@ class Completions:
         self._connecting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._asked: tuple[str, PendingRequest] | None = None  # the newest request, and its document
         self._in_work: dict[object, asyncio.Task[Mapping[str, Any]]] = {}
-        self._num_clients: Counter[object] = Counter()  # of each of them
+        self._num_clients: Counter[object] = Counter()  # that wait for each
 
     async def aclose(self) -> None:
         """End the conversation."""
