@@ -91,15 +91,10 @@ class Routes:
         self._completions, self._token = completions, token
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
-        """Return the response to one request. Raises RefusedError."""
-        self._check(request)
-        try:
-            return await self._find(request)
-        except (ServerGoneError, ResponseError) as error:
-            raise RefusedError(503, str(error)) from error
+        """Return the response to one request.
 
-    def _check(self, request: HttpRequest) -> None:
-        """Raise RefusedError for a request that a web page may have sent, or that lacks the token."""
+        Raises RefusedError, also for one that a web page may have sent, or that lacks the token.
+        """
         if not _HOST.fullmatch(request.headers.get("host", "")):
             raise RefusedError(403, "The Host header must name this machine: use 127.0.0.1 or localhost.")
         origin = request.headers.get("origin")
@@ -109,6 +104,10 @@ class Routes:
         if self._token and not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
             advice = "Send the header 'Authorization: Bearer TOKEN' with the token of --token."
             raise RefusedError(401, advice)
+        try:
+            return await self._find(request)
+        except (ServerGoneError, ResponseError) as error:
+            raise RefusedError(503, str(error)) from error
 
     async def _find(self, request: HttpRequest) -> HttpResponse:
         path = request.target.partition("?")[0]

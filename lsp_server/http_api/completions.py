@@ -61,16 +61,20 @@ class Completions:
             client = await self._connected()
             old_text = document.text
             offset = self._documents.place(document, cursor)
+            text = document.text
             if client.has_open(document.uri):
-                client.change(document.uri, [_change(old_text, document.text)])
+                start, num_after = common_ends(old_text, text)
+                end = _position(old_text, len(old_text) - num_after)
+                changed = {"start": _position(old_text, start), "end": end}
+                client.change(document.uri, [{"range": changed, "text": text[start : len(text) - num_after]}])
             else:
-                client.open(document.uri, document.text, language=document.language)
+                client.open(document.uri, text, language=document.language)
             for surplus in self._documents.pop_surplus():
                 client.close(surplus.uri)
             # The server answers only its newest request, and one in another document may be another editor's.
             if self._asked is not None and self._asked[0] != document.uri:
                 await asyncio.wait([self._asked[1].answer])
-            here = {"textDocument": {"uri": document.uri}, "position": _position(document.text, offset)}
+            here = {"textDocument": {"uri": document.uri}, "position": _position(text, offset)}
             pending = client.send("slipstream/complete", {**here, **limits})
             self._asked = document.uri, pending
         try:
@@ -102,13 +106,6 @@ class Completions:
                 change = {"event": {"added": added, "removed": []}}
                 client.notify("workspace/didChangeWorkspaceFolders", change)
             return self._client
-
-
-def _change(old: str, new: str) -> dict[str, Any]:
-    """Return the one change between two texts, as the protocol writes it."""
-    start, num_after = common_ends(old, new)
-    place, end = _position(old, start), _position(old, len(old) - num_after)
-    return {"range": {"start": place, "end": end}, "text": new[start : len(new) - num_after]}
 
 
 def _position(text: str, offset: int) -> dict[str, int]:

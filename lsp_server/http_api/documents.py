@@ -82,10 +82,20 @@ class HttpDocuments:
         return await asyncio.shield(search)
 
     def place(self, document: HttpDocument, cursor: CursorText) -> int:
-        """Write a client's text to its document, the one used last now. Return the cursor's offset."""
+        """Write a client's text to its document, the one used last now. Return the cursor's offset.
+
+        The lines at the ends of the client's text say which part of the document it is: all of it, where
+        these lines are not in the document once.
+        """
         self._open[document.uri] = document
         self._open.move_to_end(document.uri)
-        before, after = _around(document.text, cursor)
+        text = document.text
+        head = "".join(f"{line}\n" for line in cursor.prefix.split("\n")[:-1][:_NUM_ANCHOR_LINES])
+        tail = "".join(f"{line}\n" for line in cursor.suffix.split("\n")[1:-1][-_NUM_ANCHOR_LINES:])
+        start, end = text.find(head), text.rfind(tail)
+        has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
+        has_tail = tail != "" and text.count(tail) == 1 and end >= start
+        before, after = text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
         document.write(before + cursor.prefix + cursor.suffix + after)
         return len(before) + len(cursor.prefix)
 
@@ -151,23 +161,15 @@ def _best_of(texts: Iterable[tuple[_T, frozenset[str]]], lines: Sequence[str]) -
     return (best, most) if most >= _MIN_SHARE * len(lines) else (None, most)
 
 
-def _around(text: str, cursor: CursorText) -> tuple[str, str]:
-    """Return the parts of a document before and after the client's text, by the lines at its ends.
-
-    Empty where these lines are not in the document once.
-    """
-    head = "".join(f"{line}\n" for line in cursor.prefix.split("\n")[:-1][:_NUM_ANCHOR_LINES])
-    tail = "".join(f"{line}\n" for line in cursor.suffix.split("\n")[1:-1][-_NUM_ANCHOR_LINES:])
-    start, end = text.find(head), text.rfind(tail)
-    has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
-    has_tail = tail != "" and text.count(tail) == 1 and end >= start
-    return text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
-
-
 def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> Iterator[tuple[Path, str]]:
-    """Yield files and texts: those with secrets, those of these names, and all that may be indexed."""
+    """Yield files and texts: those whose names the language server refuses, then these names, then all."""
     for folder in folders:
-        yield from _secret_files(folder)
+        for parent, inner, found in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
+            inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
+            for path in [Path(parent, name) for name in found]:
+                if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
+                    with contextlib.suppress(OSError), path.open("rb") as secret:
+                        yield path, secret.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")
     for folder in folders:
         if (options := settings_for(folder).index) is not None:
             repository = Repository(folder, options)
@@ -181,13 +183,3 @@ def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> I
 def _ends_alike(one: str, other: str) -> bool:
     """Return whether one path is the end of the other one."""
     return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
-
-
-def _secret_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield files whose names the language server refuses."""
-    for parent, inner, names in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
-        inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
-        for path in [Path(parent, name) for name in names]:
-            if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
-                with contextlib.suppress(OSError), path.open("rb") as file:
-                    yield path, file.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")
