@@ -84,7 +84,7 @@ class HttpDocuments:
     def place(self, document: HttpDocument, cursor: CursorText) -> int:
         """Write a client's text to its document, the one used last now. Return the cursor's offset.
 
-        The lines at the ends of the client's text say which part of the document it is: all of it, where
+        The client's text replaces the part of the document between the lines at its ends, and all of it where
         these lines are not in the document once.
         """
         self._open[document.uri] = document

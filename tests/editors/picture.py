@@ -39,7 +39,7 @@ SHOWN = r'The perimeter\."""\n +(return\b.*height.*?) *$'
 # Without them editors show a suggestion in the colour of the text.
 COLOURS = {"TERM": "screen-256color", "COLORTERM": "truecolor"}
 QUIET_EMACS = "(setq native-comp-jit-compilation nil inhibit-startup-screen t copilot-idle-delay 0)"
-VIM = "set nocompatible noswapfile background=dark\nsyntax on\nfiletype plugin on\nhighlight Normal guibg=NONE\n"
+VIM = "set nocompatible noswapfile background=dark\nsyntax on\nfiletype plugin on\nhi Normal guibg=NONE\n"
 NEOVIM = "vim.o.swapfile = false vim.o.background = 'dark' vim.cmd('highlight Normal guibg=NONE')\n"
 
 

@@ -35,6 +35,14 @@ require('sidekick.nes').enable(true)
 """
 CURSORTAB = f"""{SERVER_OF}
 require('cursortab').setup({{ log_level = 'debug', provider = {{ type = 'copilot' }} }})
+vim.g.num_shown = 0
+for _, name in ipairs({{ 'on_completion_ready', 'on_cursor_prediction_ready' }}) do
+  local show = require('cursortab')[name]
+  require('cursortab')[name] = function(...)
+    show(...)
+    vim.g.num_shown = vim.g.num_shown + 1
+  end
+end
 """
 # Before that the server has no edits to propose, and sidekick does not ask again.
 READY = """
@@ -88,7 +96,7 @@ end
 """
 CURSORTAB_SHOWS = """
 local ui = require('cursortab.ui')
-return ui.has_completion() or ui.has_cursor_prediction()
+return vim.g.num_shown > ... and (ui.has_completion() or ui.has_cursor_prediction())
 """
 
 
@@ -102,9 +110,10 @@ def test_cursortab_makes_the_rest_of_a_rename(start: Start, project: Path) -> No
     cursortab.until("return require('cursortab.daemon').get_channel_status().connected")
     cursortab.vim.command("write")
     cursortab.until(CURSORTAB_SAW)
+    num_shown = 0
     cursortab.type(story.keys)
     while "\n".join([*cursortab.lines(), ""]) != story.after:
-        cursortab.until(CURSORTAB_SHOWS)
-        state = cursortab.call(STATE)
+        cursortab.until(CURSORTAB_SHOWS, num_shown)
+        num_shown, state = cursortab.call("return vim.g.num_shown"), cursortab.call(STATE)
         cursortab.type("<Tab>")
         cursortab.until(CHANGED, *state)
