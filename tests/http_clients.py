@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -70,6 +71,22 @@ class HttpClient:
         return Response(int(first.split()[1]), {name.lower(): value for name, value in pairs}, content)
 
 
+@dataclass(frozen=True, slots=True)
+class ServerProcess(HttpClient):
+    """The server that `http_process` started, and what it holds."""
+
+    pid: int
+
+    @property
+    def num_descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    @property
+    def memory_mb(self) -> float:
+        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def request(path: str, body: bytes = b"", *, is_post: bool = True, **headers: str) -> bytes:
     named = {"Host": LOOPBACK, "Content-Length": str(len(body)), **headers}
     lines = [f"{'POST' if is_post else 'GET'} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
@@ -77,7 +94,7 @@ def request(path: str, body: bytes = b"", *, is_post: bool = True, **headers: st
 
 
 @contextmanager
-def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[HttpClient]:
+def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[ServerProcess]:
     """The server for folders, until the end of the block."""
     with subprocess.Popen(
         [*COMMAND, *map(str, arguments)], env=dict(env), stderr=subprocess.PIPE, text=True, cwd=ROOT
@@ -87,7 +104,7 @@ def http_process(*arguments: str | Path, env: Mapping[str, str]) -> Iterator[Htt
             line = process.stderr.readline()
             port = re.search(r"http://127\.0\.0\.1:(\d+)", line)
             assert port is not None, line
-            yield HttpClient(int(port[1]))
+            yield ServerProcess(int(port[1]), process.pid)
         finally:
             process.terminate()
             process.communicate(timeout=PATIENCE_S)

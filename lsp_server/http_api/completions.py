@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,8 @@ from typing import Any
 from completion_engine.next_edit.edits import common_ends
 from lsp_server.commands.language_client import LanguageClient, PendingRequest, ServerGoneError
 from lsp_server.commands.player import SERVER_COMMAND
+from lsp_server.http_api.dialects import CursorText
 from lsp_server.http_api.documents import HttpDocuments
-from lsp_server.http_api.prompts import CursorText
-
-# No path arrives that would say whose rules hold, so no text leaves this machine.
-SETTINGS: Mapping[str, Any] = {"remote": {"url": ""}}
-# The server watches the folders itself.
-_CAPABILITIES: Mapping[str, Any] = {"workspace": {"workspaceFolders": True}, "window": {}}
 
 
 class Completions:
@@ -28,7 +24,8 @@ class Completions:
         self._client: LanguageClient | None = None
         self._connecting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._asked: tuple[str, PendingRequest] | None = None  # the newest request, and its document
-        self._in_work: dict[object, tuple[asyncio.Task[Mapping[str, Any]], list[None]]] = {}
+        self._in_work: dict[object, asyncio.Task[Mapping[str, Any]]] = {}
+        self._num_clients: Counter[object] = Counter()  # that wait for each
 
     async def aclose(self) -> None:
         """End the conversation."""
@@ -48,27 +45,30 @@ class Completions:
         """
         key = cursor, frozenset(limits.items())
         if key not in self._in_work:
-            self._in_work[key] = asyncio.create_task(self._complete(cursor, limits)), []
-        task, clients = self._in_work[key]
-        clients.append(None)
+            self._in_work[key] = asyncio.create_task(self._complete(cursor, limits))
+        self._num_clients[key] += 1
         try:
-            return await asyncio.shield(task)
+            return await asyncio.shield(self._in_work[key])
         finally:
-            clients.pop()
-            if not clients:
-                del self._in_work[key]
-                task.cancel()
+            self._num_clients[key] -= 1
+            if not self._num_clients[key]:
+                del self._num_clients[key]
+                self._in_work.pop(key).cancel()
 
     async def _complete(self, cursor: CursorText, limits: Mapping[str, int]) -> Mapping[str, Any]:
         document = await self._documents.find(cursor)
         async with self._turn:
             client = await self._connected()
-            text, offset = self._documents.place(document, cursor)
+            old_text = document.text
+            offset = self._documents.place(document, cursor)
+            text = document.text
             if client.has_open(document.uri):
-                client.change(document.uri, [_change(document.text, text)])
+                start, num_after = common_ends(old_text, text)
+                end = _position(old_text, len(old_text) - num_after)
+                changed = {"start": _position(old_text, start), "end": end}
+                client.change(document.uri, [{"range": changed, "text": text[start : len(text) - num_after]}])
             else:
                 client.open(document.uri, text, language=document.language)
-            document.text = text
             for surplus in self._documents.pop_surplus():
                 client.close(surplus.uri)
             # The server answers only its newest request, and one in another document may be another editor's.
@@ -91,24 +91,21 @@ class Completions:
                 await self.aclose()
                 command = (*SERVER_COMMAND, "--shared")
                 self._client = client = await LanguageClient.start(command, cwd=Path("/"))
+                # No path arrives that would say whose rules hold, so no text leaves this machine.
+                settings = {"remote": {"url": ""}}
+                # The server watches the folders itself.
+                can = {"workspace": {"workspaceFolders": True}, "window": {}}
                 await client.initialize(
                     None,
                     position_encoding="utf-32",
-                    settings=SETTINGS,
-                    capabilities=_CAPABILITIES,
+                    settings=settings,
+                    capabilities=can,
                     name="slipstream-http",
                 )
                 added = [{"uri": folder.as_uri(), "name": folder.name} for folder in self._folders]
-                event = {"added": added, "removed": []}
-                client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+                change = {"event": {"added": added, "removed": []}}
+                client.notify("workspace/didChangeWorkspaceFolders", change)
             return self._client
-
-
-def _change(old: str, new: str) -> dict[str, Any]:
-    """Return the one change between two texts, as the protocol writes it."""
-    start, num_after = common_ends(old, new)
-    place, end = _position(old, start), _position(old, len(old) - num_after)
-    return {"range": {"start": place, "end": end}, "text": new[start : len(new) - num_after]}
 
 
 def _position(text: str, offset: int) -> dict[str, int]:

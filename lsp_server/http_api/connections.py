@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """A whole response; `reason` says why a completion is empty."""
+    """A whole response; `reason` says why there is no completion."""
 
     status: int
     body: bytes
@@ -45,14 +46,14 @@ class RefusedError(Exception):
         self.status = status
 
 
-Answer = Callable[[HttpRequest | RefusedError], Awaitable[HttpResponse]]
+Answer = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 @asynccontextmanager
 async def http_server(port: int, answer: Answer) -> AsyncIterator[int]:
-    """Answer requests, and failures to read one, on a loopback port, which is yielded; 0 takes a free one.
+    """Answer requests on a loopback port, which is yielded; 0 takes a free one. Raises OSError.
 
-    An answer is cancelled when its client leaves. Raises OSError.
+    An answer is cancelled when its client leaves, and may raise RefusedError.
     """
     tasks: set[asyncio.Task[None]] = set()
 
@@ -83,10 +84,16 @@ async def _serve(
 ) -> None:
     """Answer one request, and close. Raises OSError and ProtocolError if the client fails."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
-    request = await _read(reader, http) if has_room else RefusedError(503, "Too many connections are open.")
-    response = await _while_connected(reader, asyncio.ensure_future(answer(request)))
+    try:
+        request = await _read(reader, http, has_room=has_room)
+        response = await _while_connected(reader, asyncio.ensure_future(answer(request)))
+    except RefusedError as refusal:
+        error = {"error": {"code": refusal.status, "message": str(refusal)}}
+        response = HttpResponse(refusal.status, json.dumps(error).encode(), reason=str(refusal))
     headers = {"Content-Type": response.content_type, "Content-Length": str(len(response.body))}
-    headers |= {"Connection": "close"} | ({"X-Slipstream-Reason": response.reason} if response.reason else {})
+    if reason := " ".join(response.reason.encode("ascii", "replace").decode().split()):
+        headers["X-Slipstream-Reason"] = reason
+    headers["Connection"] = "close"
     head = h11.Response(status_code=response.status, headers=[*headers.items()])
     writer.write((http.send(head) or b"") + response.body)
     async with asyncio.timeout(RESPONSE_S):
@@ -98,8 +105,10 @@ async def _serve(
                 pass
 
 
-async def _read(reader: asyncio.StreamReader, http: h11.Connection) -> HttpRequest | RefusedError:
-    """Return the request, or why it cannot be read. Raises ConnectionResetError if the client leaves."""
+async def _read(reader: asyncio.StreamReader, http: h11.Connection, *, has_room: bool) -> HttpRequest:
+    """Return the request. Raises RefusedError, and ConnectionResetError if the client leaves."""
+    if not has_room:
+        raise RefusedError(503, "Too many connections are open.")
     head, body, event = None, bytearray(), None
     try:
         async with asyncio.timeout(REQUEST_S):
@@ -111,11 +120,11 @@ async def _read(reader: asyncio.StreamReader, http: h11.Connection) -> HttpReque
                 elif isinstance(event, h11.Data):
                     body += event.data
                     if len(body) > MAX_BODY_BYTES:
-                        return RefusedError(413, f"The body has more than {MAX_BODY_BYTES:,} bytes.")
+                        raise RefusedError(413, f"The body has more than {MAX_BODY_BYTES:,} bytes.")
     except TimeoutError:
-        return RefusedError(408, "The request did not arrive in time.")
+        raise RefusedError(408, "The request did not arrive in time.") from None
     except h11.RemoteProtocolError as error:
-        return RefusedError(error.error_status_hint, "The request is not valid HTTP/1.1.")
+        raise RefusedError(error.error_status_hint, "The request is not valid HTTP/1.1.") from error
     if head is None:
         raise ConnectionResetError
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}

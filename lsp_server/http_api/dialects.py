@@ -1,8 +1,13 @@
-"""The requests of llama-server, OpenAI-like servers and Ollama: read as a `Query`, answered as they do."""
+"""The requests of llama-server, OpenAI-like servers and Ollama: read as a `Query`, answered as they do.
+
+Clients format prompts for one family of models. The text around the cursor is read back; the engine builds
+its own prompt.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,12 +15,43 @@ from typing import Any
 
 from completion_engine.text_window import without_surrogates
 from lsp_server.http_api.connections import RefusedError
-from lsp_server.http_api.prompts import CursorText, read_prompt
 from lsp_server.workspace.documents import plain_newlines
 
 MODEL, _JSON = "slipstream", "application/json"
 _MAX_CHUNKS = 64
 Body = Mapping[str, Any]
+
+# Marks of the prefix, the suffix and the middle, in any order in a prompt. Codestral has none for the middle.
+_TEMPLATES = (
+    ("<|fim_prefix|> ", " <|fim_suffix|>", " <|fim_middle|>"),  # ProxyAI adds the spaces
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - DeepSeek's own
+    ("<PRE> ", " <SUF>", " <MID>"),
+    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    ("[PREFIX]", "[SUFFIX]", "[MIDDLE]"),
+)
+_COMMENT = r"(?:#|//|--|;|%|<!--|/\*|\")"
+# The name of the file whose text follows: after a mark of a model's family, or as a comment.
+_NAME = re.compile(
+    r"(?P<mark><\|file_sep\|>|<file_sep>|<filename>|<\|file_separator\|>|<｜file▁sep｜>|^\+{5} )?"  # noqa: RUF001
+    rf"(?(mark)|^{_COMMENT} ?)((?:[\w.@~ -]{{1,80}}/)*[\w.@-]{{1,80}}\.\w{{1,12}}) *(?:-->|\*/)?\n",
+    re.MULTILINE,
+)
+_LEADING_COMMENTS = re.compile(rf"\n?(?:[ \t]*{_COMMENT}[^\n]*\n)*")
+_LANGUAGE = re.compile(rf"\W{{1,8}}language: (\S{{1,40}})[^\n]*\n(?:{_COMMENT}+ *indentation: [^\n]*\n)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CursorText:
+    """The text around a cursor. It may be from one of the `other_names`, files that the client has read."""
+
+    prefix: str
+    suffix: str
+    name: str = ""
+    language: str = ""
+    other_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +88,27 @@ def _text(body: Body, name: str) -> str:
     if not isinstance(value, str | None):
         raise RefusedError(400, f"{name} must be a string.")
     return plain_newlines(without_surrogates(value or ""))
+
+
+def read_prompt(prompt: str, suffix: str = "") -> CursorText:
+    """Return the text around the cursor of a prompt, which may have the marks of a template."""
+    before, prefix = "", prompt
+    for template in _TEMPLATES:
+        if all(mark in prompt or mark == "[MIDDLE]" for mark in template):
+            before, *pieces = re.split(f"({'|'.join(map(re.escape, template))})", prompt)
+            parts = dict(zip(pieces[::2], pieces[1::2], strict=True))
+            first, suffix, middle = (parts.get(mark, "") for mark in template)
+            prefix = first + middle
+            break
+    if note := _LANGUAGE.match(prefix):  # minuet
+        return CursorText(prefix[note.end() :], suffix, language=note[1])
+    comments = _LEADING_COMMENTS.match(prefix)
+    num_comments = comments.end() if comments else 0
+    named = [it for it in _NAME.finditer(prefix) if it["mark"] or it.start() < num_comments]
+    if named:  # texts of other files come first, then the name of this one
+        return CursorText(prefix[named[-1].end() :], suffix, named[-1][2])
+    names = [found[2] for found in _NAME.finditer(f"{before}\n")]
+    return CursorText(prefix, suffix, names[-1] if names else "")
 
 
 def _query(cursor: CursorText, options: Body, max_tokens: str, *, streams: bool) -> Query:
@@ -115,9 +172,8 @@ def _write_openai(query: Query, text: str, stats: Body) -> tuple[str, bytes]:
 
 
 def _read_ollama(body: Body) -> Query:
-    given = body.get("options")
+    options = given if isinstance(given := body.get("options"), dict) else {}
     cursor = read_prompt(_text(body, "prompt"), _text(body, "suffix"))
-    options = given if isinstance(given, dict) else {}
     return _query(cursor, options, "num_predict", streams=body.get("stream") is not False)
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from completion_engine.cutting.language_names import canonical_language, language_of_path
 from completion_engine.errors import UserError
 from lsp_server.commands.local_engine import read_source, settings_for
-from lsp_server.http_api.prompts import CursorText
+from lsp_server.http_api.dialects import CursorText
 from lsp_server.workspace.documents import plain_newlines
 from ngram_cache.file_names import TOOL_FOLDERS, is_secret_path
 from ngram_cache.repository import Repository, SkippedFileError
@@ -45,14 +45,12 @@ class HttpDocument:
     uri: str
     language: str
     text: str = ""
+    lines: frozenset[str] = frozenset()  # without indentation
     search_s: float = 0.0
-    _stripped: tuple[str, frozenset[str]] = ("", frozenset())
 
-    def stripped_lines(self) -> frozenset[str]:
-        """Return the text's lines without indentation, computed once for each text."""
-        if self._stripped[0] is not self.text:
-            self._stripped = self.text, _stripped_lines(self.text)
-        return self._stripped[1]
+    def write(self, text: str) -> None:
+        """Replace the text."""
+        self.text, self.lines = text, _stripped_lines(text)
 
     @property
     def is_unsaved(self) -> bool:
@@ -83,16 +81,27 @@ class HttpDocuments:
         search.add_done_callback(lambda _: self._searching.release())
         return await asyncio.shield(search)
 
-    def place(self, document: HttpDocument, cursor: CursorText) -> tuple[str, int]:
-        """Mark a document as the one used last. Return its new text, and the cursor's offset in that."""
+    def place(self, document: HttpDocument, cursor: CursorText) -> int:
+        """Write a client's text to its document, the one used last now. Return the cursor's offset.
+
+        The client's text replaces the part of the document between the lines at its ends, and all of it where
+        these lines are not in the document once.
+        """
         self._open[document.uri] = document
         self._open.move_to_end(document.uri)
-        before, after = _around(document.text, cursor)
-        return before + cursor.prefix + cursor.suffix + after, len(before) + len(cursor.prefix)
+        text = document.text
+        head = "".join(f"{line}\n" for line in cursor.prefix.split("\n")[:-1][:_NUM_ANCHOR_LINES])
+        tail = "".join(f"{line}\n" for line in cursor.suffix.split("\n")[1:-1][-_NUM_ANCHOR_LINES:])
+        start, end = text.find(head), text.rfind(tail)
+        has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
+        has_tail = tail != "" and text.count(tail) == 1 and end >= start
+        before, after = text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
+        document.write(before + cursor.prefix + cursor.suffix + after)
+        return len(before) + len(cursor.prefix)
 
     def _known(self, lines: Sequence[str]) -> tuple[HttpDocument | None, bool]:
         """Return the open document with these lines, and whether no file can be a better one."""
-        found = ((known, known.stripped_lines()) for known in reversed(self._open.values()))
+        found = ((known, known.lines) for known in reversed(self._open.values()))
         document, num_found = _best_of(found, lines)
         may_be_another = document is None or document.is_unsaved or len(lines) - num_found > _MAX_NEW_LINES
         is_searched = document is not None and time.monotonic() <= document.search_s
@@ -102,10 +111,16 @@ class HttpDocuments:
         """Return the document of the file with these lines, or an unsaved one."""
         document, is_sure = self._known(lines)  # an earlier search may have found it
         if document is None or not is_sure:
-            files = _files(self._folders, cursor.names, has_all=len(lines) >= _MIN_LINES)
+            names = [name.replace("\\", "/") for name in (cursor.name, *cursor.other_names) if name]
+            files = _files(self._folders, names, has_all=len(lines) >= _MIN_LINES)
             stripped = ((path, _stripped_lines(text)) for path, text in files)
             path, _ = await asyncio.to_thread(_best_of, stripped, lines)
-            document = self._of_file(path) if path else document or self._unsaved(cursor)
+            if path is None:
+                document = document or self._unsaved(cursor)
+            elif (document := self._open.get(path.as_uri())) is None:
+                document = HttpDocument(path.as_uri(), language_of_path(path.name))
+                with contextlib.suppress(UserError):
+                    document.write(plain_newlines(read_source(path)))
             document.search_s = time.monotonic() + _SEARCH_AGAIN_S
             self._open[document.uri] = document
         return document
@@ -114,20 +129,11 @@ class HttpDocuments:
         """Remove and return the documents beyond the limit, used longest ago."""
         return [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MAX_DOCUMENTS)]
 
-    def _of_file(self, path: Path) -> HttpDocument:
-        """Return the document of a file, with the text of the disk if it is not open."""
-        if (known := self._open.get(path.as_uri())) is not None:
-            return known
-        document = HttpDocument(path.as_uri(), language_of_path(path.name))
-        with contextlib.suppress(UserError):
-            document.text = plain_newlines(read_source(path))
-        return document
-
     def _unsaved(self, cursor: CursorText) -> HttpDocument:
         """Return a document without a file. Short texts of one name share one: keys change their lines."""
         name = quote(cursor.name)
         for known in self._open.values():
-            is_short = len(_longest(known.stripped_lines())) < _MIN_LINES
+            is_short = len(_longest(known.lines)) < _MIN_LINES
             if known.is_unsaved and is_short and known.uri.endswith(f"/{name}"):
                 return known
         self._num_unsaved += 1
@@ -155,23 +161,15 @@ def _best_of(texts: Iterable[tuple[_T, frozenset[str]]], lines: Sequence[str]) -
     return (best, most) if most >= _MIN_SHARE * len(lines) else (None, most)
 
 
-def _around(text: str, cursor: CursorText) -> tuple[str, str]:
-    """Return the parts of a document before and after the client's text, by the lines at its ends.
-
-    Empty where these lines are not in the document once.
-    """
-    head = "".join(f"{line}\n" for line in cursor.prefix.split("\n")[:-1][:_NUM_ANCHOR_LINES])
-    tail = "".join(f"{line}\n" for line in cursor.suffix.split("\n")[1:-1][-_NUM_ANCHOR_LINES:])
-    start, end = text.find(head), text.rfind(tail)
-    has_head = head != "" and text.count(head) == 1 and text[:start][-1:] in {"\n", ""}
-    has_tail = tail != "" and text.count(tail) == 1 and end >= start
-    return text[:start] if has_head else "", text[end + len(tail) :] if has_tail else ""
-
-
 def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> Iterator[tuple[Path, str]]:
-    """Yield files and texts: those with secrets, those of these names, and all that may be indexed."""
+    """Yield files and texts: those whose names the language server refuses, then these names, then all."""
     for folder in folders:
-        yield from _secret_files(folder)
+        for parent, inner, found in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
+            inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
+            for path in [Path(parent, name) for name in found]:
+                if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
+                    with contextlib.suppress(OSError), path.open("rb") as secret:
+                        yield path, secret.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")
     for folder in folders:
         if (options := settings_for(folder).index) is not None:
             repository = Repository(folder, options)
@@ -185,13 +183,3 @@ def _files(folders: Sequence[Path], names: Sequence[str], *, has_all: bool) -> I
 def _ends_alike(one: str, other: str) -> bool:
     """Return whether one path is the end of the other one."""
     return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
-
-
-def _secret_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield files whose names the language server refuses."""
-    for parent, inner, names in islice(os.walk(folder), _MAX_WALKED_FOLDERS):
-        inner[:] = [name for name in inner if name not in TOOL_FOLDERS]
-        for path in [Path(parent, name) for name in names]:
-            if is_secret_path(path.relative_to(folder).as_posix()) and path.is_file():
-                with contextlib.suppress(OSError), path.open("rb") as file:
-                    yield path, file.read(_MAX_SECRET_BYTES).decode("utf-8", "replace")

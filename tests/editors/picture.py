@@ -25,14 +25,22 @@ from tests.hosts import own_hosts
 from tests.http_clients import http_process
 
 CLIENTS = Path(os.environ.get("SLIPSTREAM_CLIENTS", ""))
-ALL = (
-    "copilot-vim-in-vim", "copilot-el-in-emacs", "llama-vim-in-neovim", "minuet-in-neovim", "neovim-built-in",
-)  # fmt: skip
+TITLES = {
+    "copilot-vim-in-vim": "copilot.vim in Vim 9.0",
+    "copilot-el-in-emacs": "copilot.el in Emacs 30",
+    "llama-vim-in-neovim": "llama.vim in Neovim 0.12",
+    "minuet-in-neovim": "minuet-ai.nvim in Neovim 0.12",
+    "cursortab-in-neovim": "cursortab.nvim in Neovim 0.12",
+    "neovim-built-in": "Neovim 0.12",
+}
 SIZE = (84, 22)
-SHOWN = r'The perimeter\."""\n +(return\b.*?) *$'
+# The first suggestions on a cold model may be cut short by a plugin's deadline.
+SHOWN = r'The perimeter\."""\n +(return\b.*height.*?) *$'
+# Without them editors show a suggestion in the colour of the text.
+COLOURS = {"TERM": "screen-256color", "COLORTERM": "truecolor"}
 QUIET_EMACS = "(setq native-comp-jit-compilation nil inhibit-startup-screen t copilot-idle-delay 0)"
-VIM = "set nocompatible noswapfile\nsyntax on\nfiletype plugin on\n"
-NEOVIM = "vim.o.swapfile = false\n"
+VIM = "set nocompatible noswapfile background=dark\nsyntax on\nfiletype plugin on\nhi Normal guibg=NONE\n"
+NEOVIM = "vim.o.swapfile = false vim.o.background = 'dark' vim.cmd('highlight Normal guibg=NONE')\n"
 
 
 def settings_of(name: str, port: int) -> tuple[list[str], str]:
@@ -40,15 +48,18 @@ def settings_of(name: str, port: int) -> tuple[list[str], str]:
     guide = (ROOT / "editors" / "README.md").read_text(encoding="utf-8")
     lua = "\n".join(re.findall(r"```lua\n(.*?)```", guide, re.DOTALL)).replace("8012", str(port))
     neovim = [str(find("neovim-0.12", "nvim")), "--clean", "-u"]
-    copilot_vim = f"{VIM}set rtp^={CLIENTS / 'copilot.vim'}\nlet g:copilot_command = '{BIN / 'slipstream'}'\n"
+    copilot_vim = (
+        f"{VIM}set rtp^={CLIENTS / 'copilot.vim'}\nlet g:copilot_command = '{BIN / 'slipstream'}'\n"
+        "let g:copilot_agent_command = g:copilot_command\n"
+    )
     llama_vim = (
         f"{VIM}set rtp^={CLIENTS / 'llama.vim'}\n"
         f"let g:llama_config = {{'endpoint_fim': 'http://127.0.0.1:{port}/infill', 'show_info': 0}}\n"
     )
     builtin = lua[lua.index("vim.lsp.config('slipstream',") : lua.index("vim.keymap.set")]
-    minuet = lua[lua.index("require('minuet')") :]
+    minuet, cursortab = lua[lua.index("require('minuet')") :].split("require('cursortab')")
     own = "require('minuet').setup({ virtualtext = { auto_trigger_ft = { 'python' } }, notify = false,"
-    path = f"vim.opt.rtp:prepend('{CLIENTS / 'minuet-ai.nvim'}')\n"
+    path = f"{NEOVIM}vim.opt.rtp:prepend('{CLIENTS}/%s.nvim')\n"
     emacs = (COPILOT_EL % (CLIENTS / "copilot.el")) + QUIET_EMACS
     return {
         "copilot-vim-in-vim": ([shutil.which("vim") or "vim", "-u"], copilot_vim),
@@ -56,8 +67,9 @@ def settings_of(name: str, port: int) -> tuple[list[str], str]:
         "llama-vim-in-neovim": (neovim, llama_vim),
         "minuet-in-neovim": (
             neovim,
-            NEOVIM + path + minuet.replace("require('minuet').setup({", own),
+            path % "minuet-ai" + minuet.replace("require('minuet').setup({", own),
         ),
+        "cursortab-in-neovim": (neovim, f"{path % 'cursortab'}require('cursortab'){cursortab}"),
         "neovim-built-in": (neovim, NEOVIM + builtin),
     }[name]
 
@@ -72,7 +84,7 @@ def draw(name: str, target: Path) -> None:
         (project / "shapes.py").write_text(BEFORE)
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         env = {
-            **hosts.env, "PATH": f"{BIN}{os.pathsep}{os.defpath}", "LANG": "C.UTF-8", "HOME": made,
+            **hosts.env, **COLOURS, "PATH": f"{BIN}{os.pathsep}{os.defpath}", "LANG": "C.UTF-8", "HOME": made,
             "XDG_CONFIG_HOME": made, "XDG_CACHE_HOME": cache, "SLIPSTREAM_INDEX_DIR": str(home / "index"),
         }  # fmt: skip
         with http_process(project, env={**os.environ, **env}) as http:
@@ -84,9 +96,11 @@ def draw(name: str, target: Path) -> None:
             try:
                 until_shown(terminal, "(Rectangle)")
                 terminal.press(*(["M->"] if "emacs" in name else ["G", "A"]))
-                retype_until(terminal, "ret", SHOWN)
+                # llama.vim keeps the first answer, for which it waits for 250 ms.
+                shown = SHOWN.replace(".*height", "") if name.startswith("llama") else SHOWN
+                retype_until(terminal, "ret", shown)
                 terminal.screen()
-                target.write_text(as_svg(terminal.looks, name.replace("-", " ")), encoding="utf-8")
+                target.write_text(as_svg(terminal.looks, TITLES[name]), encoding="utf-8")
             finally:
                 terminal.close()
 
@@ -94,8 +108,7 @@ def draw(name: str, target: Path) -> None:
 def as_svg(looks: str, title: str) -> str:
     """A screen with its colours as SVG, without fonts from elsewhere."""
     console = Console(record=True, width=SIZE[0], file=io.StringIO())
-    for line in looks.rstrip("\n").split("\n"):
-        console.print(Text.from_ansi(line), soft_wrap=True)
+    console.print(Text.from_ansi(looks.rstrip("\n")), soft_wrap=True)
     svg = re.sub(r"@font-face \{.*?\}\n", "", console.export_svg(title=title), flags=re.DOTALL)
     return svg.replace("Fira Code", "ui-monospace")
 
@@ -103,7 +116,7 @@ def as_svg(looks: str, title: str) -> str:
 def main(folder: Path, names: list[str]) -> None:
     """Write a picture for each name."""
     folder.mkdir(exist_ok=True)
-    for name in names or ALL:
+    for name in names or TITLES:
         draw(name, folder / f"{name}.svg")
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,10 @@ from tests.waiting import first_true
 EDITORS = programs.ROOT / "editors"
 BIN = Path(sys.executable).parent
 
+SHOWN = r'The perimeter\."""\n +(return\b.*?) *$'
 OPENED_S = 3.0  # after it the server has read the rules of a document, and follows its edits
+# Compiling Emacs' own libraries in the background would take the processor from the model.
+EMACS = ("-nw", "-Q", "--eval", "(setq native-comp-jit-compilation nil)")
 DRAWN_S = 1.0  # after it the screen shows what a key did
 
 BEFORE = '''"""Geometry of rectangles."""
@@ -113,14 +117,14 @@ def until_saved(document: Path, terminal: Terminal) -> None:
 
 
 def check_that_tab_writes_what_is_shown(
-    terminal: Terminal, document: Path, to_end: list[str], save: list[str]
+    terminal: Terminal, document: Path, to_end: list[str], save: list[str], word_key: str = ""
 ) -> None:
-    """Types at the end until a suggestion is shown, accepts and saves it."""
+    """Types at the end until a suggestion is shown, accepts it, or its first word by a key, and saves it."""
     terminal.press(*to_end)
-    shown = retype_until(terminal, "ret", r'The perimeter\."""\n +(return\b.*?) *$')
-    terminal.press("Tab", *save)
+    shown = retype_until(terminal, "ret", SHOWN)
+    terminal.press(word_key or "Tab", *save)
     until_saved(document, terminal)
-    assert document.read_text() == f"{BEFORE}{shown}\n"
+    assert document.read_text().rstrip() == BEFORE + (shown.split()[0] if word_key else shown)
 
 
 def test_helix_shows_a_suggestion_and_saves_what_it_showed(
@@ -142,10 +146,7 @@ def test_helix_shows_a_suggestion_and_saves_what_it_showed(
 def test_emacs_shows_a_suggestion_and_saves_what_it_showed(
     document: Path, start: StartTerminal, program: Program
 ) -> None:
-    emacs = program("emacs", "emacs")
-    # Compiling its own libraries in the background would take the processor from the model.
-    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
-    terminal = start([str(emacs), "-nw", "-Q", *quiet, "-l", str(EDITORS / "emacs" / "slipstream.el")])
+    terminal = start([str(program("emacs", "emacs")), *EMACS, "-l", str(EDITORS / "emacs" / "slipstream.el")])
     until_shown(terminal, "(Rectangle)")
     check_that_tab_writes_what_is_shown(terminal, document, ["M->"], ["C-x", "C-s"])
 
@@ -162,68 +163,104 @@ COPILOT_EL = f"""(setq native-comp-enable-subr-trampolines nil)
 (RENAME,) = [story for story in STORIES if story.name == "a function gets another name"]
 
 
-def test_copilot_el_shows_a_suggestion_and_tab_writes_it(
-    tmp_path: Path, document: Path, start: StartTerminal, program: Program
-) -> None:
-    settings = tmp_path / "init.el"
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """An editor with another project's plugin: its command, keys for the end of the text, and for saving.
+
+    In all of them, C-l accepts a word and C-k shows another suggestion, in some after the keys `to_choose`.
+    """
+
+    argv: list[str]
+    to_end: list[str]
+    save: list[str]
+    to_choose: tuple[str, ...] = ()
+
+
+def copilot_el(folder: Path, program: Program) -> Keys:
+    emacs, settings = program("emacs", "emacs"), folder / "init.el"
+    accept = "copilot-accept-completion"
+    keys = {"<tab>": accept, "TAB": accept, "C-l": f"{accept}-by-word", "C-k": "copilot-next-completion"}
+    bind = '(define-key copilot-completion-map (kbd "%s") #\'%s)\n'
     settings.write_text(
         (COPILOT_EL % client_source("copilot.el")).replace("copilot-idle-delay nil", "copilot-idle-delay 0")
-        + '(define-key copilot-completion-map (kbd "<tab>") #\'copilot-accept-completion)\n'
-        + '(define-key copilot-completion-map (kbd "TAB") #\'copilot-accept-completion)\n'
+        + "".join(bind % pair for pair in keys.items())
+        + '(global-set-key (kbd "C-j") #\'copilot-complete)\n'
     )
-    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
-    terminal = start([str(program("emacs", "emacs")), "-nw", "-Q", *quiet, "-l", str(settings)])
-    until_shown(terminal, "(Rectangle)")
-    check_that_tab_writes_what_is_shown(terminal, document, ["M->"], ["C-x", "C-s"])
+    return Keys([str(emacs), *EMACS, "-l", str(settings)], ["M->"], ["C-x", "C-s"], ("C-j",))
 
 
-def test_copilot_vim_in_vim_shows_a_suggestion_and_tab_writes_it(
-    tmp_path: Path, document: Path, start: StartTerminal
-) -> None:
-    vim = shutil.which("vim")
-    if vim is None or not has_ghost_text(vim):
+def copilot_vim(folder: Path, _program: Program) -> Keys:
+    vim, settings = shutil.which("vim"), folder / "vimrc"
+    if vim is None or vim_version(vim) < (9, 0):
         pytest.skip("Vim 9 is not installed")
-    settings = tmp_path / "vimrc"
     settings.write_text(
         f"set nocompatible noswapfile rtp^={client_source('copilot.vim')}\nfiletype plugin on\n"
         f"let g:copilot_command = '{BIN / 'slipstream'}'\nlet g:copilot_agent_command = g:copilot_command\n"
+        "imap <C-l> <Plug>(copilot-accept-word)\nimap <C-k> <Plug>(copilot-next)\n"
     )
-    terminal = start([vim, "-u", str(settings)])
+    return Keys([vim, "-u", str(settings)], ["G", "A"], ["Escape", ":", "w", "Enter"])
+
+
+@pytest.fixture(params=[copilot_el, copilot_vim], ids=lambda make: make.__name__)
+def keys(request: pytest.FixtureRequest, tmp_path: Path, program: Program) -> Keys:
+    return request.param(tmp_path, program)  # type: ignore[no-any-return]  # pytest gives what is in `params`
+
+
+def test_a_plugin_shows_a_suggestion_and_tab_writes_it(
+    keys: Keys, document: Path, start: StartTerminal
+) -> None:
+    terminal = start(keys.argv)
     until_shown(terminal, "(Rectangle)")
-    check_that_tab_writes_what_is_shown(terminal, document, ["G", "A"], ["Escape", ":", "w", "Enter"])
+    check_that_tab_writes_what_is_shown(terminal, document, keys.to_end, keys.save)
 
 
+def test_a_plugin_shows_another_suggestion_and_accepts_its_first_word(
+    keys: Keys, document: Path, start: StartTerminal
+) -> None:
+    terminal = start(keys.argv)
+    until_shown(terminal, "(Rectangle)")
+    terminal.press(*keys.to_end)
+    first = retype_until(terminal, "ret", SHOWN)
+    terminal.press(*keys.to_choose)
+    other = re.compile(rf'The perimeter\."""\n +(?!{re.escape(first)} *$)return\b', re.MULTILINE)
+    # Until the further ones have come, the key does nothing.
+    assert first_true(lambda: terminal.press("C-k") or other.search(terminal.screen()), PATIENCE_S)
+    terminal.press("C-l", *keys.save)
+    until_saved(document, terminal)
+    assert document.read_text().rstrip() == f"{BEFORE}return"
+
+
+@pytest.mark.parametrize("word_key", ["", "C-l"], ids=["whole", "word"])
 @pytest.mark.parametrize("editor", ["vim", "neovim-0.11", "neovim-0.12"])
-def test_llama_vim_shows_a_suggestion_and_tab_writes_it(
+def test_llama_vim_shows_a_suggestion_and_a_key_writes_it(
     editor: str,
+    word_key: str,
     tmp_path: Path,
     document: Path,
     start: StartTerminal,
     program: Program,
     environment: dict[str, str],
 ) -> None:
-    vim = shutil.which("vim") if editor == "vim" else str(program(editor, "nvim"))
-    if vim is None or (editor == "vim" and not is_at_least_9_1(vim)):
+    vim = shutil.which("vim") or "" if editor == "vim" else str(program(editor, "nvim"))
+    if editor == "vim" and vim_version(vim) < (9, 1):
         pytest.skip("Vim 9.1 is not installed, which llama.vim needs")
     settings = tmp_path / "init.vim"
     with own_hosts() as hosts, http_process(document.parent, env=environment | hosts.env) as http:
         settings.write_text(
             f"set nocompatible noswapfile rtp^={client_source('llama.vim')}\n"
-            "let g:llama_config = {'show_info': 0}\n"
+            "let g:llama_config = {'show_info': 0, 'keymap_fim_accept_word': '<C-l>'}\n"
             f"let g:llama_config.endpoint_fim = 'http://127.0.0.1:{http.port}/infill'\n"
         )
         terminal = start([vim, *(["--clean"] if editor != "vim" else []), "-u", str(settings)])
         until_shown(terminal, "(Rectangle)")
-        check_that_tab_writes_what_is_shown(terminal, document, ["G", "A"], ["Escape", ":", "w", "Enter"])
+        save = ["Escape", ":", "w", "Enter"]
+        check_that_tab_writes_what_is_shown(terminal, document, ["G", "A"], save, word_key)
 
 
-def is_at_least_9_1(vim: str) -> bool:
-    version = re.search(r"IMproved (\d+)\.(\d+)", subprocess.check_output([vim, "--version"], text=True))
-    return version is not None and (int(version[1]), int(version[2])) >= (9, 1)
-
-
-def has_ghost_text(vim: str) -> bool:
-    return "+textprop" in subprocess.check_output([vim, "--version"], text=True)
+def vim_version(vim: str) -> tuple[int, int]:
+    said = subprocess.check_output([vim, "--version"], text=True) if vim else ""
+    version = re.search(r"IMproved (\d+)\.(\d+)", said)
+    return (int(version[1]), int(version[2])) if version else (0, 0)
 
 
 def test_copilot_el_makes_the_rest_of_a_rename(
@@ -232,9 +269,7 @@ def test_copilot_el_makes_the_rest_of_a_rename(
     settings = tmp_path / "init.el"
     settings.write_text(COPILOT_EL % client_source("copilot.el"))
     document.write_text(RENAME.before)
-    emacs = program("emacs", "emacs")
-    quiet = ["--eval", "(setq native-comp-jit-compilation nil)"]
-    terminal = start([str(emacs), "-nw", "-Q", *quiet, "-l", str(settings)])
+    terminal = start([str(program("emacs", "emacs")), *EMACS, "-l", str(settings)])
     until_shown(terminal, r"(print\(load)")
     time.sleep(OPENED_S)
     terminal.press("M-f", "C-f", "M-d", *"read_text")

@@ -6,6 +6,7 @@ Owns the ways. Has no access to the expected results.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,8 @@ from completion_engine.compile_kernels import WEIGHTS
 from completion_engine.cpu.kernels.kernel_cache import KERNEL_FOLDER
 from lsp_server.sharing.address import find_address
 from lsp_server.sharing.listener import open_listener
-from tests.http_clients import http_process
+from tests.http_clients import HttpClient, http_process, request
+from tests.waiting import until
 from tests.windows import Window, window_at_host
 
 OTHER = "file:///hostile/a.py"
@@ -209,11 +211,36 @@ def over_http(*data: bytes, num_clients: int = 1, pause_s: float = 0.5) -> Cause
             await asyncio.sleep(pause_s)
             for _, writer in clients:
                 writer.transport.abort()
-            while (found := await http.ask("/infill", {"prompt": "http"})).status == 503:  # noqa: ASYNC110 - asked
-                await asyncio.sleep(0.05)  # the others are going
-            assert found.json["content"] == "http!", found
+            await _until_answered(http)
 
     return cause
+
+
+async def _until_answered(http: HttpClient) -> None:
+    """Ask until the clients that are going have left room for an answer."""
+    while (found := await http.ask("/infill", {"prompt": "http"})).status == 503:  # noqa: ASYNC110 - asked
+        await asyncio.sleep(0.05)
+    assert found.json["content"] == "http!", found
+
+
+async def crowds_of_http_clients_that_leave(bench: Bench) -> None:
+    """Three times 300 clients ask and leave; another one is answered, and nothing is kept of them."""
+
+    async def ask_and_leave(number: int) -> None:
+        with suppress(OSError):  # the server may refuse it first
+            _, writer = await http.connect()
+            writer.write(request("/infill", json.dumps({"prompt": f"{number} = slow"}).encode()))
+            (writer.transport.abort if number % 2 else writer.close)()
+
+    with http_process(bench.root, env=bench.env) as http:
+        await _until_answered(http)
+        num_before, used_mb = http.num_descriptors, []
+        for crowd in range(3):
+            await asyncio.gather(*(ask_and_leave(1000 * crowd + number) for number in range(300)))
+            await _until_answered(http)
+            await until(lambda: http.num_descriptors <= num_before, 30)
+            used_mb.append(http.memory_mb)
+        assert used_mb[-1] < used_mb[0] + 10, used_mb
 
 
 async def handshakes_that_end(bench: Bench) -> None:

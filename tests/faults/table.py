@@ -161,6 +161,7 @@ FAULTS = (
         "HTTP clients go in the middle of answers",
         over_http(request("/infill", _prompt("slow")), num_clients=60),
     ),
+    Fault("300 HTTP clients leave at once", causes.crowds_of_http_clients_that_leave),
     Fault("an HTTP client's request has a bug", over_http(request("/infill", _prompt("fail")))),
     Fault("an HTTP client's request panics", over_http(request("/infill", _prompt("panic")))),
     Fault("six windows want six models", causes.too_many_configurations),

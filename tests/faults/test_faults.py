@@ -32,6 +32,7 @@ QUICK = (
     "a relay is killed in a message",
     "windows go at each step of the handshake",
     "HTTP clients go in the middle of answers",
+    "300 HTTP clients leave at once",
     "the wall clock jumps by a day",
     "rename 1 of the index fails",
     "the model's file is cut short",

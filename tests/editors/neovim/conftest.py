@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
-from tests.editors.neovim.editor import SERVER, Neovim, Start
+from tests.editors.neovim.editor import LOADING_S, SERVER, Neovim, Start
 from tests.hosts import Hosts, own_hosts
+from tests.waiting import first_true
 
 VERSIONS = ("0.12", "0.11")
 # Without a deadline every answer is whole, and the same each time.
@@ -152,6 +153,29 @@ def write(editor: Neovim, project: Path) -> Callable[..., Path]:
         return path
 
     return make
+
+
+@pytest.fixture
+def shown(editor: Neovim, look: Callable[[], str], project: Path) -> str:
+    """The suggestion of another project's plugin after `ret` in SHAPES; `look` finds it on the screen."""
+    path = project / "shapes.py"
+
+    def try_to_type() -> str:
+        editor.type("<C-\\><C-n>")
+        # cursortab looks once at the filetype of a buffer, and `:edit` would use one without a name again.
+        editor.vim.command("%bwipeout! | file none")
+        path.write_text(SHAPES.replace("    ret\n", "\n"))
+        editor.edit(path, line=5)
+        # cursortab asks only where the text differs from the one that it has seen saved.
+        editor.vim.command("silent write")
+        first_true(look, 0.5)
+        editor.type("A    ret")
+        return first_true(look, 5.0)
+
+    # Keys that come while the model is loading have no answer.
+    found = first_true(try_to_type, LOADING_S)
+    assert found, editor.messages()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
-from tests.editors.neovim.conftest import SHAPES
 from tests.editors.neovim.editor import Neovim, Start
 from tests.editors.programs import ROOT, client_source
 from tests.hosts import Hosts
 from tests.http_clients import HttpClient, http_process
-from tests.waiting import first_true
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
 
@@ -30,14 +28,15 @@ SETTINGS = f'target = "{DEFAULT_TARGET}"\neagerness = 1\n'
 class Client:
     """A plugin: the beginning of its lines in the guide, lines for keys, the namespace of its ghost text.
 
-    `line` is the key that accepts a line.
+    `part` is the key that accepts a line, or a word if `is_word`.
     """
 
     name: str
     guide: str
     keys: str
     namespace: str
-    line: str
+    part: str
+    is_word: bool = False
 
 
 CLIENTS = (
@@ -52,6 +51,20 @@ CLIENTS = (
         """,
         "minuet.virtualtext",
         "<M-Right>",
+    ),
+    Client(
+        "cursortab.nvim",
+        "require('cursortab').setup",
+        """
+        local setup = require('cursortab').setup
+        require('cursortab').setup = function(given)
+          -- Otherwise the suggestion is a window of its own.
+          setup(vim.tbl_extend('force', given, { ui = { completions = { addition_style = 'highlight' } } }))
+        end
+        """,
+        "cursortab",
+        "<S-Tab>",
+        is_word=True,
     ),
 )
 
@@ -83,35 +96,18 @@ def editor(client: Client, start: Start, http: HttpClient) -> Neovim:
 
 
 @pytest.fixture
-def shown(client: Client, editor: Neovim, project: Path) -> str:
-    """The suggestion on the screen at the end of `ret`."""
-    editor.type("<C-\\><C-n>")
-    editor.vim.command("%bwipeout!")
-    (project / "shapes.py").write_text(SHAPES)
-    editor.edit(project / "shapes.py", line=5)
-    editor.type("A")
-    # Keys that come while the model is loading have no answer, so another one is typed.
-    found = first_true(lambda: editor.type("<BS>t") or first_true(lambda: ghost(client, editor), 5.0), 540)
-    assert found, editor.messages()
-    return str(found)
-
-
-def ghost(client: Client, editor: Neovim) -> str:
-    """The ghost text of the cursor's line."""
-    return str(
-        editor.call(
-            """
-            local space = vim.api.nvim_create_namespace(...)
-            for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
-              if mark[4].virt_text then
-                return mark[4].virt_text[1][1]
-              end
-            end
-            return ''
-            """,
-            client.namespace,
-        )
-    )
+def look(client: Client, editor: Neovim) -> Callable[[], str]:
+    """Finds the ghost text of the cursor's line."""
+    lua = """
+        local space = vim.api.nvim_create_namespace(...)
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
+          if mark[4].virt_text then
+            return mark[4].virt_text[1][1]
+          end
+        end
+        return ''
+    """
+    return lambda: str(editor.call(lua, client.namespace))
 
 
 def test_tab_writes_what_is_shown(editor: Neovim, shown: str, model_says: str) -> None:
@@ -121,7 +117,8 @@ def test_tab_writes_what_is_shown(editor: Neovim, shown: str, model_says: str) -
     assert editor.lines()[5].startswith("    ret" + shown.rstrip())
 
 
-def test_a_line_is_accepted(client: Client, editor: Neovim, shown: str) -> None:
-    editor.type(client.line)
+def test_a_part_is_accepted(client: Client, editor: Neovim, shown: str) -> None:
+    editor.type(client.part)
     editor.until("return vim.fn.getline(6) ~= '    ret'")
-    assert editor.lines()[5].rstrip() == "    ret" + shown.rstrip()
+    part = shown.split(maxsplit=1)[0] if client.is_word else shown.rstrip()
+    assert editor.lines()[5].rstrip() == f"    ret{part}"

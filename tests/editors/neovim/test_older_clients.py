@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from completion_engine.config import DEFAULT_TARGET
-from tests.editors.neovim.conftest import SHAPES
 from tests.editors.neovim.editor import SERVER, Neovim, Start
 from tests.editors.programs import client_source
 from tests.waiting import first_true
@@ -84,20 +84,9 @@ def editor(client: Client, start: Start, project: Path, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def shown(client: Client, editor: Neovim, project: Path) -> str:
-    """The suggestion on the screen at the end of `ret`."""
-    editor.type("<C-\\><C-n>")
-    editor.vim.command("%bwipeout!")
-    (project / "shapes.py").write_text(SHAPES)
-    editor.edit(project / "shapes.py", line=5)
-    editor.type("A")
-    # Keys that come while the model is loading have no answer, so another one is typed.
-    found = first_true(lambda: editor.type("<BS>t") or first_true(lambda: _shown(client, editor), 3.0), 540)
-    return found.rstrip()
-
-
-def _shown(client: Client, editor: Neovim) -> str:
-    return str(editor.call(f"return {client.shown}"))
+def look(client: Client, editor: Neovim) -> Callable[[], str]:
+    """Finds the suggestion on the screen."""
+    return lambda: str(editor.call(f"return {client.shown}")).rstrip()
 
 
 def test_tab_writes_what_is_shown(editor: Neovim, shown: str, model_says: str) -> None:
@@ -113,7 +102,6 @@ def test_a_word_is_accepted(editor: Neovim, shown: str) -> None:
     assert editor.lines()[5].rstrip() == "    return"
 
 
-def test_another_suggestion_can_be_chosen(client: Client, editor: Neovim, shown: str) -> None:
+def test_another_suggestion_can_be_chosen(editor: Neovim, look: Callable[[], str], shown: str) -> None:
     editor.type("<M-]>")
-    other = first_true(lambda: {_shown(client, editor).rstrip()} - {"", shown}, 60)
-    assert other
+    assert first_true(lambda: {look()} - {"", shown}, 60)

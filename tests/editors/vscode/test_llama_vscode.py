@@ -56,8 +56,17 @@ def window(
                 workbench.running(profile, vsix=packages[-1], settings=settings) as started,
                 open_window(started, folder) as window,
             ):
+                start_plugin(window)
                 yield window
     workbench.remove(profile)
+
+
+def start_plugin(window: Window) -> None:
+    """Start the plugin, which Python files do not, and close the page with which it takes the focus."""
+    window.open("notes.txt", "Notes\n")
+    window.page.locator(".tab.active", has_text="Information").wait_for()
+    window.run("View: Close All Editors")
+    window.page.locator(".tab").first.wait_for(state="detached")
 
 
 def until_shown(window: Window, text: str) -> str:

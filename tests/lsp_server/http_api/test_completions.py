@@ -15,7 +15,7 @@ import pytest
 
 from lsp_server.http_api import completions
 from lsp_server.http_api.completions import Completions
-from lsp_server.http_api.prompts import CursorText
+from lsp_server.http_api.dialects import CursorText
 from tests.waiting import first_true
 
 SERVER = """

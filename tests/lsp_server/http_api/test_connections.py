@@ -33,9 +33,7 @@ class Handler:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def answer(self, request: HttpRequest | RefusedError) -> HttpResponse:
-        if isinstance(request, RefusedError):
-            return HttpResponse(request.status, str(request).encode())
+    async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.target == "/wait":
             self.begun.set()
             try:
@@ -45,6 +43,8 @@ class Handler:
                 raise
         if request.target == "/large":
             return HttpResponse(200, b"x" * 50_000_000)
+        if request.target == "/refused":
+            raise RefusedError(403, "none for\r\nyou: ✗")
         if request.target == "/bug":
             raise ZeroDivisionError
         return HttpResponse(200, request.body, reason="none" if not request.body else "")
@@ -191,6 +191,13 @@ async def test_a_bug_costs_one_connection(caplog: pytest.LogCaptureFixture) -> N
 async def test_the_reason_for_an_empty_answer_is_a_header() -> None:
     async with a_server() as server:
         assert b"\r\nX-Slipstream-Reason: none\r\n" in await server.send(posting(b""))
+
+
+async def test_the_reason_of_a_refusal_is_a_header_of_one_line_of_ascii() -> None:
+    async with a_server() as server:
+        found = await server.send(b"GET /refused HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert found.startswith(b"HTTP/1.1 403 ")
+        assert b"\r\nX-Slipstream-Reason: none for you: ?\r\n" in found
 
 
 async def test_no_other_machine_can_connect() -> None:

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 
 from lsp_server.http_api import documents
+from lsp_server.http_api.dialects import CursorText
 from lsp_server.http_api.documents import MAX_DOCUMENTS, HttpDocument, HttpDocuments
-from lsp_server.http_api.prompts import CursorText
 from tests.waiting import first_true
 
 LOANS = "".join(f"def loan_of_number_{number}():\n    return {number}\n\n\n" for number in range(100))
@@ -52,7 +52,8 @@ def at(text: str, num_before: int, num_after: int = 60, cut: str = "") -> Cursor
 
 async def placed(found: HttpDocuments, cursor: CursorText) -> tuple[HttpDocument, str, int]:
     document = await found.find(cursor)
-    return document, *found.place(document, cursor)
+    offset = found.place(document, cursor)
+    return document, document.text, offset
 
 
 # The text that a client sends, and the file that it is from; none for a text without a file.
@@ -118,7 +119,7 @@ async def test_a_document_stays_the_same_while_the_user_types_and_moves(reposito
     found = HttpDocuments([repository])
     uris = set()
     for num_before in range(20, 60, 5):
-        document, document.text, _ = await placed(found, at(LOANS, num_before, cut="value = comp"))
+        document, _, _ = await placed(found, at(LOANS, num_before, cut="value = comp"))
         uris.add(document.uri)
     assert uris == {(repository / "lending/loans.py").as_uri()}
 
@@ -127,7 +128,7 @@ async def test_another_file_is_another_document(repository: Path) -> None:
     found = HttpDocuments([repository])
     names = []
     for text in (LOANS, BOOKS, LOANS):
-        document, document.text, _ = await placed(found, at(text, 60))
+        document, _, _ = await placed(found, at(text, 60))
         names.append(Path(document.uri).name)
     assert names == ["loans.py", "books.py", "loans.py"]
 
@@ -137,7 +138,7 @@ async def test_a_new_file_is_one_document_from_its_first_key(repository: Path) -
     whole = "class Fresh:\n    def first_method(self):\n        return self.first_value\n" * 3
     uris = set()
     for length in range(len(whole)):
-        document, document.text, _ = await placed(found, CursorText(whole[:length], ""))
+        document, _, _ = await placed(found, CursorText(whole[:length], ""))
         uris.add(document.uri)
     assert len(uris) == 1
 
@@ -148,7 +149,7 @@ async def test_a_new_file_is_found_once_it_is_saved(
     monkeypatch.setattr(documents, "_SEARCH_AGAIN_S", 0.0)
     found = HttpDocuments([repository])
     cursor = CursorText("class Fresh:\n    first_value = 1\n    second_value = 2\n", "")
-    document, document.text, _ = await placed(found, cursor)
+    document, _, _ = await placed(found, cursor)
     assert not document.uri.startswith("file:")
     (repository / "fresh.py").write_text(cursor.prefix)
     document, _, _ = await placed(found, cursor)
@@ -159,7 +160,7 @@ async def test_few_documents_stay_open(tmp_path: Path) -> None:
     found = HttpDocuments([tmp_path])
     for number in range(2 * MAX_DOCUMENTS):
         text = "".join(f"line {number} of the text {line}\n" for line in range(9))
-        document, document.text, _ = await placed(found, CursorText(text, ""))
+        document, _, _ = await placed(found, CursorText(text, ""))
     dropped = found.pop_surplus()
     assert len(dropped) == MAX_DOCUMENTS
     assert document not in dropped
@@ -225,7 +226,7 @@ async def test_a_search_holds_up_no_request_in_another_document(repository: Path
     known = asyncio.create_task(placed(found, at(BOOKS, 60)))
     await asyncio.to_thread(first_true, lambda: folders.num_begun, 60)
     folders.may_end.set()
-    document, document.text, _ = await known
+    document, _, _ = await known
     folders.may_end.clear()
     searching = asyncio.create_task(found.find(CursorText(FILES["two.py"], "")))
     await asyncio.to_thread(first_true, lambda: folders.num_begun == 2, 60)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lsp_server.http_api.prompts import CursorText, read_prompt
+from lsp_server.http_api.dialects import CursorText, read_prompt
 
 BEFORE, AFTER = "import os\n\n\ndef load(path):\n    ret", "\n\n\ndef save(path):\n    pass\n"
 PLAIN = CursorText(BEFORE, AFTER)
