@@ -10,6 +10,7 @@ import itertools
 import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -92,6 +93,17 @@ def load_scripted(settings: Settings, on_tokens: OnTokens) -> Load:
 def load_beside_servers(settings: Settings, on_tokens: OnTokens) -> Load:
     """The target on a team's servers where the settings name some, else the scripted engine."""
     return (MachineModels().load_for if settings.remote.url else load_scripted)(settings, on_tokens)
+
+
+class Threads:
+    """Those with such names that have begun since; earlier tests may have left some that wait for ever."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._before = set(threading.enumerate())
+
+    def __len__(self) -> int:
+        return sum(one.name.startswith(self._names) for one in set(threading.enumerate()) - self._before)
 
 
 class Raw:

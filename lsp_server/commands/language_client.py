@@ -185,9 +185,11 @@ class LanguageClient:
         self._check_alive()
         self._write({"method": method, "params": params})
 
-    def on_notification(self, method: str, handler: Callable[[Any], None]) -> None:
-        """Call `handler(params)` for each notification `method` from now on."""
-        self._handlers.setdefault(method, []).append(handler)
+    def on_notification(self, method: str, handler: Callable[[Any], None]) -> Callable[[], None]:
+        """Call `handler(params)` for each notification `method`, until the returned function is called."""
+        handlers = self._handlers.setdefault(method, [])
+        handlers.append(handler)
+        return lambda: handlers.remove(handler)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change the `slipstream` settings and notify the server, as an editor does."""
@@ -258,7 +260,7 @@ class LanguageClient:
         elif "id" in message:
             self._write({"id": message["id"], **self._answer(message["method"], message.get("params"))})
         else:
-            for handler in self._handlers.get(message["method"], ()):
+            for handler in tuple(self._handlers.get(message["method"], ())):
                 handler(message.get("params"))
 
     def _answer(self, method: str, params: Any) -> Message:

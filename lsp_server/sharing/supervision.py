@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 # A thread that ends by an error so often within so long is not started again.
 MAX_CRASHES = 3
 CRASH_MEMORY_S = 60.0
+# A system that has no thread just now may have one after these pauses.
+START_PAUSES_S = (0.02, 0.1, 0.4)
 
 AnyResult = TypeVar("AnyResult")
 
@@ -102,7 +104,8 @@ def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *a
 async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
     """Run `function(*arguments)` on a new thread, which does not delay the end of the process.
 
-    Threads of a pool are few: some that wait for a window would keep all others' work waiting.
+    Threads of a pool are few: some that wait for a window would keep all others' work waiting. Raises
+    RuntimeError if the system starts no thread within half a second.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[AnyResult] = loop.create_future()
@@ -124,7 +127,15 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
             failure = error
         on_loop(loop, resolve, result, failure)
 
-    threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True).start()
+    thread = threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True)
+    for pause_s in START_PAUSES_S:
+        try:
+            thread.start()
+            break
+        except RuntimeError:
+            await asyncio.sleep(pause_s)
+    else:
+        thread.start()
     return await future
 
 

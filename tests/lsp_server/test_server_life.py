@@ -20,24 +20,13 @@ from lsp_server.protocol import adapter, notifications
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace import settings_reading
 from tests.waiting import until
-from tests.windows import Window, Windows, insertion, windows_on
+from tests.windows import Threads, Window, Windows, insertion, windows_on
 
 URI = "file:///somewhere/a.py"
 
 
 def num_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
-
-
-class Threads:
-    """Those of servers that have begun since; tests before this one may have left theirs to wait for ever."""
-
-    def __init__(self) -> None:
-        self._before = set(threading.enumerate())
-
-    def __len__(self) -> int:
-        ours = ("reader", "writer", "index")
-        return sum(one.name.startswith(ours) for one in set(threading.enumerate()) - self._before)
 
 
 async def one_visit(windows: Windows, root: Path, *, in_order: bool) -> None:
@@ -59,7 +48,7 @@ async def test_a_window_that_has_gone_leaves_no_server_no_descriptor_and_no_thre
     tmp_path: Path, in_order: bool
 ) -> None:
     (tmp_path / "a.py").write_text("def known(): pass\n")
-    threads = Threads()
+    threads = Threads("reader", "writer", "index")
     async with windows_on() as windows:
         await one_visit(windows, tmp_path, in_order=in_order)  # what is loaded once is loaded now
         servers = [weakref.ref(windows.servers.pop())]
@@ -89,7 +78,7 @@ async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and
         return read_file(path)
 
     monkeypatch.setattr(settings_reading, slow, read_slowly)
-    threads = Threads()
+    threads = Threads("reader", "writer", "index")
     wanted = {"pull": "workspace/configuration", "registration": "client/registerCapability"}.get(step)
     async with windows_on() as windows:
         window = await windows.open()

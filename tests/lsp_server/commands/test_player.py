@@ -21,10 +21,12 @@ class GrowingServer:
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
         self.grew: Callable[[Any], None] = lambda _: None
+        self.gone: list[Callable[[Any], None]] = []
 
-    def on_notification(self, method: str, handler: Callable[[Any], None]) -> None:
+    def on_notification(self, method: str, handler: Callable[[Any], None]) -> Callable[[], None]:
         assert method == GREW
         self.grew = handler
+        return lambda: self.gone.append(handler)
 
     def send(self, method: str, params: Any) -> PendingRequest:
         answer = asyncio.get_running_loop().create_future()
@@ -50,6 +52,7 @@ async def played(*texts: str) -> tuple[list[str], int]:
     plan = plan_typing(CODE, start=CODE.index(" * "), end=CODE.index("amount") + 1, seed=3)
     player = Player(cast("LanguageClient", server), Path("/a.py"), plan, pace_ms=1000)
     answers = await player.play(lambda: any(answer.num_taken_chars for answer in player.answers))
+    assert server.gone == [server.grew]  # nothing of it stays on the client
     return [
         one.suggestion.text for one in answers if one.suggestion and one.num_taken_chars
     ], player.person.screen.num_texts
