@@ -25,6 +25,7 @@ from lsp_server.protocol.framing import (
 )
 from lsp_server.workspace.documents import PositionEncoding
 
+AUTOMATIC, INVOKED = 2, 1  # trigger kinds of requests: after a key, or by one that asks
 _NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
 _IS_DYNAMIC = {"dynamicRegistration": True}
 _CAPABILITIES: Message = {
@@ -175,6 +176,11 @@ class LanguageClient:
     async def request(self, method: str, params: Any = None) -> Any:
         """Send a request and wait for its result. Raises as `send` does."""
         return await self.send(method, params)
+
+    def ask(self, uri: str, position: Mapping[str, int], kind: int = AUTOMATIC) -> PendingRequest:
+        """Request a suggestion, by default as after a key. Raises as `send` does."""
+        place = {"textDocument": {"uri": uri}, "position": dict(position)}
+        return self.send("textDocument/inlineCompletion", {**place, "context": {"triggerKind": kind}})
 
     def cancel(self, request_id: int) -> None:
         """Cancel a request; the server still answers it, usually with an error."""

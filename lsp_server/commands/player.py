@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from lsp_server.scripted_typing.typing_plan import TypingPlan
 from lsp_server.scripted_typing.typist import TYPISTS, How, Step, Typist, TypistName
 from lsp_server.workspace.growth import GREW
 
-_AUTOMATIC = 2
 _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 # -P keeps the current folder off the module path: it may hold modules of these names.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
@@ -66,10 +65,6 @@ class Answer:
 Watch = Callable[[Answer, Typist], Awaitable[None]]
 
 
-async def watch_nothing(_answer: Answer, _typist: Typist) -> None:
-    """A `Watch` that does nothing."""
-
-
 class Player:
     """One file, typed once; it need not exist.
 
@@ -85,7 +80,7 @@ class Player:
         plan: TypingPlan,
         *,
         pace_ms: float = 0.0,
-        watch: Watch = watch_nothing,
+        watch: Watch | None = None,
         typist: TypistName = "eager",
     ) -> None:
         self._client = client
@@ -136,9 +131,11 @@ class Player:
             return None
         answer = self._read(request, ms)
         if answer.outcome in {"shown", "empty"}:
-            why = await self._client.request("slipstream/why", self._location())
+            place = {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
+            why = await self._client.request("slipstream/why", place)
             answer = replace(answer, why=why or {}, is_first=is_first)
-        await self.watch(answer, self.person)
+        if self.watch is not None:
+            await self.watch(answer, self.person)
         if not self._pace_s:
             self.person.see(answer.suggestion, max(0.0, pause_ms - ms))
             return answer
@@ -163,11 +160,7 @@ class Player:
         return answer
 
     def _send_request(self) -> PendingRequest:
-        params = {**self._location(), "context": {"triggerKind": _AUTOMATIC}}
-        return self._client.send("textDocument/inlineCompletion", params)
-
-    def _location(self) -> dict[str, Any]:
-        return {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
+        return self._client.ask(self._uri, self.person.buffer.position)
 
     def _on_grown(self, params: Mapping[str, Any]) -> None:
         here = self._uri, self.person.buffer.position
@@ -229,12 +222,13 @@ async def running_server(
     settings: Mapping[str, Any],
     env: Mapping[str, str] | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    command: Sequence[str] = SERVER_COMMAND,
 ) -> AsyncIterator[LanguageClient]:
     """A client of a new server process that works in `root`; the process ends with the block.
 
     The client knows that suggestions grow, unless its `capabilities` say otherwise.
     """
-    async with await LanguageClient.start(SERVER_COMMAND, cwd=root, env=env) as client:
+    async with await LanguageClient.start(command, cwd=root, env=env) as client:
         await client.initialize(
             root, settings=settings, capabilities={**_KNOWS_GROWTH, **(capabilities or {})}
         )
@@ -246,7 +240,7 @@ async def stats_of(client: LanguageClient) -> dict[str, Any]:
     return dict(await client.request("slipstream/stats", {}))
 
 
-async def wait_until_ready(client: LanguageClient, report: Progress) -> dict[str, Any]:
+async def wait_until_ready(client: LanguageClient, report: Progress = lambda *_: None) -> dict[str, Any]:
     """Wait for the model, and for the indexes; returns the server's last stats.
 
     Raises UserError with the server's own message when it cannot load, MachineError after half an hour.

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,25 +108,14 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
     Threads of a pool are few: some that wait for a window would keep all others' work waiting. Raises
     RuntimeError if the system starts no thread within half a second.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[AnyResult] = loop.create_future()
-
-    def resolve(result: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    future: Future[AnyResult] = Future()
+    future.set_running_or_notify_cancel()  # nothing cancels the thread, whoever stops waiting for it
 
     def run() -> None:
-        result: Any = None
-        failure: BaseException | None = None
         try:
-            result = function(*arguments)
+            future.set_result(function(*arguments))
         except BaseException as error:
-            failure = error
-        on_loop(loop, resolve, result, failure)
+            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     thread = threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True)
     for pause_s in START_PAUSES_S:
@@ -136,7 +126,7 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
             await asyncio.sleep(pause_s)
     else:
         thread.start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 NAME = "host.log"

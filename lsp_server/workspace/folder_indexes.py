@@ -84,7 +84,7 @@ class FolderIndexes:
         A folder for which the system cannot start a thread is reported, and tried again by the next call;
         returns False then.
         """
-        problems: dict[Path, RuntimeError] = {}
+        has_begun = True
         with self._lock:
             if self.has_stopped:
                 return True
@@ -99,14 +99,15 @@ class FolderIndexes:
                 try:
                     self._workers[folder] = self._begun(folder, wanted[folder])
                 except RuntimeError as error:
-                    problems[folder] = error
+                    has_begun = False
+                    self._on_report(
+                        FolderReport(folder, "error", problem=f"{folder} is not indexed: {error}.")
+                    )
         for path, (folder, read) in self._open.items():
             if folder in new:
                 self.document_changed(folder, path, read)
         self._watches.keep(wanted)
-        for folder, problem in problems.items():
-            self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {problem}."))
-        return not problems
+        return has_begun
 
     def _begun(self, folder: Path, options: RepositoryOptions) -> FolderWorker:
         """Return a running worker. Raises RuntimeError if the system cannot start a thread."""

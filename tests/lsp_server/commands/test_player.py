@@ -28,13 +28,13 @@ class GrowingServer:
         self.grew = handler
         return lambda: self.gone.append(handler)
 
-    def send(self, method: str, params: Any) -> PendingRequest:
-        answer = asyncio.get_running_loop().create_future()
-        if method == "textDocument/inlineCompletion":
-            text = self.texts.pop(0) if self.texts else ""
-            answer.set_result({"items": [{"insertText": text}] if text else []})
-            if self.texts:
-                asyncio.get_running_loop().call_soon(self.grew, params)
+    def ask(self, uri: str, position: dict[str, int]) -> PendingRequest:
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        text = self.texts.pop(0) if self.texts else ""
+        answer.set_result({"items": [{"insertText": text}] if text else []})
+        if self.texts:
+            loop.call_soon(self.grew, {"textDocument": {"uri": uri}, "position": position})
         return PendingRequest(0, answer)
 
     async def request(self, *_: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class GrowingServer:
     def ignore(self, *_: Any, **__: Any) -> None:
         pass
 
-    open = change = close = notify = cancel = ignore
+    open = change = close = notify = cancel = send = ignore
 
 
 async def played(*texts: str) -> tuple[list[str], int]:
