@@ -70,8 +70,9 @@ def one_environment(
     tmp_path_factory: pytest.TempPathFactory, real_model_dir: Path, hosts: Hosts
 ) -> dict[str, str]:
     """A home that several tests use after each other, so that one process serves them."""
-    home = clean_home(tmp_path_factory.mktemp("home"), real_model_dir, hosts)
-    return {**home, "SLIPSTREAM_HOST_LINGER_S": "30"}
+    home = tmp_path_factory.mktemp("home")
+    homes = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "STATE")}
+    return {**clean_home(home, real_model_dir, hosts), **homes, "SLIPSTREAM_HOST_LINGER_S": "30"}
 
 
 @pytest.fixture
