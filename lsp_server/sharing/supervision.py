@@ -109,7 +109,7 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
     RuntimeError if the system starts no thread within half a second.
     """
     future: Future[AnyResult] = Future()
-    future.set_running_or_notify_cancel()  # nothing cancels the thread, whoever stops waiting for it
+    future.set_running_or_notify_cancel()  # the thread goes on if its caller is cancelled
 
     def run() -> None:
         try:
@@ -118,14 +118,14 @@ async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> 
             future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     thread = threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True)
-    for pause_s in START_PAUSES_S:
+    for pause_s in (*START_PAUSES_S, None):
         try:
             thread.start()
             break
         except RuntimeError:
+            if pause_s is None:
+                raise
             await asyncio.sleep(pause_s)
-    else:
-        thread.start()
     return await asyncio.wrap_future(future)
 
 

@@ -21,7 +21,7 @@ import pytest
 from lsp_server.handlers import folders
 from lsp_server.protocol import server
 from tests.waiting import until
-from tests.windows import Threads, Window, Windows, insertion, place, windows_on
+from tests.windows import Threads, Window, Windows, insertion, one_window, place, windows_on
 
 CELL = "vscode-notebook-cell:/n.ipynb#W0"
 LARGE = "file:///somewhere/large.py"
@@ -234,17 +234,10 @@ def no_thread(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Failing]:
     return fail
 
 
-def warnings(window: Window) -> list[str]:
-    shown = [message for message in window.heard if message["method"] == "window/showMessage"]
-    return [message["params"]["message"] for message in shown]
-
-
 async def test_a_large_text_that_gets_no_thread_is_unknown_until_it_is_sent_whole(
     no_thread: Callable[[str], Failing],
 ) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         for change in (lambda: window.open(LARGE, LONG), lambda: window.change(LARGE, {"text": LONG})):
             failing = no_thread("own <lambda>")
             change()
@@ -253,17 +246,14 @@ async def test_a_large_text_that_gets_no_thread_is_unknown_until_it_is_sent_whol
             failing.is_over = True
             window.change(LARGE, {"text": "x"})
             assert await window.suggest(LARGE, 0, 1) == ["x!"]
-        assert len(warnings(window)) == 1
-        assert "large.py" in warnings(window)[0]
-        await window.end()
+        (warning,) = window.shown
+        assert "large.py" in warning
 
 
 async def test_a_notebook_that_gets_no_thread_does_not_end_the_conversation(
     no_thread: Callable[[str], Failing],
 ) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         failing = no_thread("own <lambda>")
         await tell(window, *next(opened(CELL, LONG)))
         window.open("file:///b.py", "x")
@@ -272,4 +262,3 @@ async def test_a_notebook_that_gets_no_thread_does_not_end_the_conversation(
         failing.is_over = True
         await tell(window, *next(opened(CELL, "y")))
         assert await window.suggest(CELL, 0, 1) == ["y!"]
-        await window.end()
