@@ -26,9 +26,9 @@ PYTHON := $(shell for python in $(CANDIDATES); do \
 # Everything by its hash, out of the locks; torch apart.
 # Twice quiet: errors are shown, warnings about unreachable extra indexes are not.
 QUIET := --pip-argument=--quiet --pip-argument=--quiet
-INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --pip-argument=--no-compile --locks . --also build
-# pip would compile all modules one after the other. All cores do so here; tests of packages are left out. A module
-# of a package that cannot be compiled is nobody's error until it is imported, as with pip.
+INSTALL := $(BIN)/python -I scripts/install.py $(QUIET) --locks . --also build
+# Tests start hundreds of interpreters, so all cores compile all modules; tests of packages are left out. A module of a
+# package that cannot be compiled is nobody's error until it is imported, as with pip.
 COMPILE := $(BIN)/python -I -m compileall -qq -j 0 -x '/test(s|ing)/' $(VENV) || true
 LOCKS := requirements.lock requirements-torch.lock requirements-build.lock requirements-test.lock
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _PIP = (sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install")
-_QUIET = ("--progress-bar", "off")
+_QUIET = ("--progress-bar", "off", "--no-compile")  # pip would compile ten times what a server imports
 _BRIEFLY = ("--retries", "1", "--timeout", "20")  # where it cannot be reached, the next way is taken soon
 
 # The versions for which everything that is locked has wheels. Elsewhere a marker leaves out each line of a

@@ -50,6 +50,12 @@ def test_what_takes_longest_comes_first() -> None:
         "tests/scripts/test_gpu_first.py",
         "tests/editors/test_b.py",
         "tests/e2e/test_b.py",
+        "tests/faults/test_b.py",
+        "tests/ngram_cache/test_redaction_bounds.py",
+        "tests/completion_engine/loading/test_warmup.py",
+        "tests/completion_engine/models/test_b.py",
+        "tests/completion_engine/cutting/test_bounds.py",
+        "tests/fleet/test_b.py",
         "tests/a/test_b.py",
     ]
     assert [urgency(unit) for unit in units] == sorted({urgency(unit) for unit in units})

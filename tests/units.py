@@ -17,7 +17,20 @@ COMPILING = "tests/completion_engine/gpu/test_kernels_compile.py"
 # All of these share two real replicas.
 REPLICAS = "tests/fleet/replicas/"
 # The longest tests begin first: otherwise the run would wait for them in the end.
-FIRST = (VSCODE, GPU, "tests/gpu_faults/", "tests/scripts/test_gpu_first.py", "tests/editors/", "tests/e2e/")
+FIRST = (
+    VSCODE,
+    GPU,
+    "tests/gpu_faults/",
+    "tests/scripts/test_gpu_first.py",
+    "tests/editors/",
+    "tests/e2e/",
+    "tests/faults/",
+    "tests/ngram_cache/test_redaction_bounds.py",
+    "tests/completion_engine/loading/test_warmup.py",
+    "tests/completion_engine/models/",
+    "tests/completion_engine/cutting/test_bounds.py",
+    "tests/fleet/",
+)
 
 
 def unit_of(nodeid: str) -> str:

@@ -10,6 +10,7 @@ import itertools
 import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -42,8 +43,24 @@ class Panic(BaseException):
     """A panic of a library below Python, which is not an Exception."""
 
 
+class QuietEngine:
+    """Does nothing but answer, which others add."""
+
+    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
+        del request
+
+    def idle(self, cancellation: Cancellation) -> bool:
+        return False
+
+    def forget(self, document: str) -> None:
+        del document
+
+    def describe(self) -> dict[str, Any]:
+        return {"device": "scripted"}
+
+
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(QuietEngine):
     """Answers as requested: the end of the text before the cursor selects the answer."""
 
     step_s: float = 0.0
@@ -66,18 +83,6 @@ class ScriptedEngine:
                 raise CancelledError
         return Completion(f"{line}!", 0, CompletionStats())
 
-    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        del request
-
-    def idle(self, cancellation: Cancellation) -> bool:
-        return False
-
-    def forget(self, document: str) -> None:
-        del document
-
-    def describe(self) -> dict[str, Any]:
-        return {"device": "scripted"}
-
 
 def load_scripted(settings: Settings, on_tokens: OnTokens) -> Load:
     """Loads in no time, with one token per character."""
@@ -92,6 +97,17 @@ def load_scripted(settings: Settings, on_tokens: OnTokens) -> Load:
 def load_beside_servers(settings: Settings, on_tokens: OnTokens) -> Load:
     """The target on a team's servers where the settings name some, else the scripted engine."""
     return (MachineModels().load_for if settings.remote.url else load_scripted)(settings, on_tokens)
+
+
+class Threads:
+    """Those with such names that have begun since; earlier tests may have left some that wait for ever."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._before = set(threading.enumerate())
+
+    def __len__(self) -> int:
+        return sum(one.name.startswith(self._names) for one in set(threading.enumerate()) - self._before)
 
 
 class Raw:
@@ -220,6 +236,11 @@ class Window:
                 break
         return []
 
+    @property
+    def shown(self) -> list[str]:
+        """The messages to the user so far."""
+        return [it["params"]["message"] for it in self.heard if it["method"] == "window/showMessage"]
+
     async def end(self) -> None:
         """Go in order."""
         await self.request("shutdown")
@@ -275,8 +296,12 @@ def place(uri: str, line: int, column: int, **context: Any) -> dict[str, Any]:
 
 
 def insertion(line: int, column: int, text: str) -> dict[str, Any]:
-    at = {"line": line, "character": column}
-    return {"range": {"start": at, "end": at}, "text": text}
+    return replacement(line, column, column, text)
+
+
+def replacement(line: int, start: int, end: int, text: str) -> dict[str, Any]:
+    ends = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+    return {"range": ends, "text": text}
 
 
 CAPABILITIES: dict[str, Any] = {
@@ -310,6 +335,12 @@ class Windows:
             window.start_reading()
         return window
 
+    async def begun(self, root: Path | None = None, **settings: Any) -> Window:
+        """One more window, whose engine is loaded."""
+        window = await self.open()
+        await window.begin(root, **settings)
+        return window
+
     async def _serve(self, server: SlipstreamServer, connection: socket.socket) -> int:
         with connection, connection.makefile("rb") as stdin:
             try:
@@ -333,3 +364,14 @@ async def windows_on(
         await asyncio.to_thread(windows.pool.stop, 5.0)
         for window in windows.windows:
             await window.close()
+
+
+@asynccontextmanager
+async def one_window(
+    root: Path | None = None, *, load_for: Any = load_scripted, **settings: Any
+) -> AsyncIterator[Window]:
+    """A window that has shaken hands, whose engine is loaded, and which goes in order."""
+    async with windows_on(load_for) as windows:
+        window = await windows.begun(root, **settings)
+        yield window
+        await window.end()

@@ -25,6 +25,7 @@ from lsp_server.protocol.framing import (
 )
 from lsp_server.workspace.documents import PositionEncoding
 
+AUTOMATIC, INVOKED = 2, 1  # trigger kinds of requests: after a key, or by one that asks
 _NUM_STDERR_LINES = 200  # the last lines of the server's standard error, to explain why it ended
 _IS_DYNAMIC = {"dynamicRegistration": True}
 _CAPABILITIES: Message = {
@@ -176,6 +177,11 @@ class LanguageClient:
         """Send a request and wait for its result. Raises as `send` does."""
         return await self.send(method, params)
 
+    def ask(self, uri: str, position: Mapping[str, int], kind: int = AUTOMATIC) -> PendingRequest:
+        """Request a suggestion, by default as after a key. Raises as `send` does."""
+        place = {"textDocument": {"uri": uri}, "position": dict(position)}
+        return self.send("textDocument/inlineCompletion", {**place, "context": {"triggerKind": kind}})
+
     def cancel(self, request_id: int) -> None:
         """Cancel a request; the server still answers it, usually with an error."""
         self.notify("$/cancelRequest", {"id": request_id})
@@ -185,9 +191,11 @@ class LanguageClient:
         self._check_alive()
         self._write({"method": method, "params": params})
 
-    def on_notification(self, method: str, handler: Callable[[Any], None]) -> None:
-        """Call `handler(params)` for each notification `method` from now on."""
-        self._handlers.setdefault(method, []).append(handler)
+    def on_notification(self, method: str, handler: Callable[[Any], None]) -> Callable[[], None]:
+        """Call `handler(params)` for each notification `method`, until the returned function is called."""
+        handlers = self._handlers.setdefault(method, [])
+        handlers.append(handler)
+        return lambda: handlers.remove(handler)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change the `slipstream` settings and notify the server, as an editor does."""
@@ -258,7 +266,7 @@ class LanguageClient:
         elif "id" in message:
             self._write({"id": message["id"], **self._answer(message["method"], message.get("params"))})
         else:
-            for handler in self._handlers.get(message["method"], ()):
+            for handler in tuple(self._handlers.get(message["method"], ())):
                 handler(message.get("params"))
 
     def _answer(self, method: str, params: Any) -> Message:

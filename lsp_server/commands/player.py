@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,22 +20,11 @@ from completion_engine.errors import MachineError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient, PendingRequest
 from lsp_server.protocol.framing import ResponseError
-from lsp_server.scripted_typing.screen import USUAL_PACE_MS
+from lsp_server.scripted_typing.screen import USUAL_PACE_MS, Buffer, ShownSuggestion
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import (
-    TYPISTS,
-    AcceptKey,
-    Buffer,
-    Change,
-    How,
-    ShownSuggestion,
-    Typist,
-    TypistName,
-)
+from lsp_server.scripted_typing.typist import TYPISTS, How, Step, Typist, TypistName
 from lsp_server.workspace.growth import GREW
 
-_AUTOMATIC = 2
-_PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace
 _MAX_WAIT_S = 120.0  # a server that does not answer within this time is broken
 # -P keeps the current folder off the module path: it may hold modules of these names.
 SERVER_COMMAND = (sys.executable, "-P", "-m", "lsp_server")
@@ -66,12 +55,14 @@ class Answer:
         """The completion's stats; empty if the server has none."""
         return dict(self.why.get("stats") or {})
 
+    def before(self, step: Step) -> Answer:
+        """The answer with what the next key accepted of it."""
+        if step.taken is None:
+            return self
+        return replace(self, how=step.taken.how, num_taken_chars=len(step.taken.text))
+
 
 Watch = Callable[[Answer, Typist], Awaitable[None]]
-
-
-async def watch_nothing(_answer: Answer, _typist: Typist) -> None:
-    """A `Watch` that does nothing."""
 
 
 class Player:
@@ -89,7 +80,7 @@ class Player:
         plan: TypingPlan,
         *,
         pace_ms: float = 0.0,
-        watch: Watch = watch_nothing,
+        watch: Watch | None = None,
         typist: TypistName = "eager",
     ) -> None:
         self._client = client
@@ -98,38 +89,32 @@ class Player:
         self.watch = watch
         self.typist: TypistName = typist
         self.answers: list[Answer] = []
-        self.person = TYPISTS[typist].at_start(plan, Buffer("", ""))
+        self.person = TYPISTS[typist].at_start(plan)
         self.person.screen.pace_ms = pace_ms or USUAL_PACE_MS
         self._is_first = True
         self._item: dict[str, Any] = {}
         self._grew = asyncio.Event()
-        client.on_notification(GREW, lambda params: self._grew.set() if self._is_here(params) else None)
         self._cancelled: list[asyncio.Task[Answer]] = []
 
     async def play(self, is_over: Callable[[], bool] = lambda: False) -> list[Answer]:
         """Type the plan to its end, or until `is_over`; returns the answers, the cancelled ones last."""
-        answers = self.answers
+        answers, answer, shown = self.answers, None, None
+        stop_listening = self._client.on_notification(GREW, self._on_grown)
         self._client.open(self._uri, self.person.buffer.text, language=self._language)
-        while (stroke := self.person.next_stroke) is not None and not is_over():
-            start = time.perf_counter()
-            self._send_change(self.person.press())
-            answer = await self._ask(start, self.person.pause_after(stroke))
-            while answer is not None:
-                taken = answer.suggestion and self.person.consider(answer.suggestion)
-                if not taken:
-                    answers.append(answer)
-                    break
-                answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
+        try:
+            while not is_over() and (step := self.person.step(shown)) is not None:
+                if answer is not None:
+                    answers.append(answer.before(step))
                 start = time.perf_counter()
-                self._take(taken)
-                answer = await self._ask(start, _PAUSE_AFTER_ACCEPTING)
-        answers += await asyncio.gather(*self._cancelled)
+                self._send(step)
+                answer = await self._ask(start, step.pause)
+                shown = answer.suggestion if answer is not None else None
+            answers += [answer] if answer is not None else []
+            answers += await asyncio.gather(*self._cancelled)
+        finally:
+            stop_listening()
         self._client.close(self._uri)
         return answers
-
-    def _send_change(self, change: Change | None) -> None:
-        if change is not None:
-            self._client.change(self._uri, [change])
 
     async def _ask(self, start: float, pause: float) -> Answer | None:
         """Request a completion at the cursor; None when the next key, after `pause`, comes first."""
@@ -146,9 +131,11 @@ class Player:
             return None
         answer = self._read(request, ms)
         if answer.outcome in {"shown", "empty"}:
-            why = await self._client.request("slipstream/why", self._location())
+            place = {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
+            why = await self._client.request("slipstream/why", place)
             answer = replace(answer, why=why or {}, is_first=is_first)
-        await self.watch(answer, self.person)
+        if self.watch is not None:
+            await self.watch(answer, self.person)
         if not self._pace_s:
             self.person.see(answer.suggestion, max(0.0, pause_ms - ms))
             return answer
@@ -156,29 +143,29 @@ class Player:
 
     async def _look(self, answer: Answer, since_s: float, until_s: float) -> Answer:
         """Look at an answer until the next key. A longer text takes its place if the suggestion grows."""
-        while await _is_done_in_time(self._grew.wait(), until_s):
-            self._grew.clear()
-            request = self._send_request()
-            if not await _is_done_in_time(asyncio.wait([request.answer]), until_s):
-                self._client.cancel(request.id)
-                break
-            now_s = time.perf_counter()
-            self.person.see(answer.suggestion, (now_s - since_s) * 1e3)
-            grown, since_s = self._read(request, answer.ms), now_s
-            answer = replace(answer, outcome=grown.outcome, suggestion=grown.suggestion)
+        request: PendingRequest | None = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, until_s - time.perf_counter())):
+                while await self._grew.wait():
+                    self._grew.clear()
+                    request = self._send_request()
+                    await asyncio.wait([request.answer])
+                    now_s = time.perf_counter()
+                    self.person.see(answer.suggestion, (now_s - since_s) * 1e3)
+                    grown, since_s = self._read(request, answer.ms), now_s
+                    answer = replace(answer, outcome=grown.outcome, suggestion=grown.suggestion)
+        if request is not None and not request.answer.done():
+            self._client.cancel(request.id)
         self.person.see(answer.suggestion, max(0.0, (until_s - since_s) * 1e3))
         return answer
 
     def _send_request(self) -> PendingRequest:
-        params = {**self._location(), "context": {"triggerKind": _AUTOMATIC}}
-        return self._client.send("textDocument/inlineCompletion", params)
+        return self._client.ask(self._uri, self.person.buffer.position)
 
-    def _location(self) -> dict[str, Any]:
-        return {"textDocument": {"uri": self._uri}, "position": self.person.buffer.position}
-
-    def _is_here(self, params: Mapping[str, Any]) -> bool:
+    def _on_grown(self, params: Mapping[str, Any]) -> None:
         here = self._uri, self.person.buffer.position
-        return (params["textDocument"]["uri"], params["position"]) == here
+        if (params["textDocument"]["uri"], params["position"]) == here:
+            self._grew.set()
 
     def _read(self, request: PendingRequest, ms: float) -> Answer:
         try:
@@ -193,25 +180,18 @@ class Player:
         self._client.notify("textDocument/didShowCompletion", {"item": self._item})
         return Answer("shown", ms, suggestion=suggestion)
 
-    def _take(self, taken: AcceptKey) -> None:
-        """Accept as an editor does: the change first, then the notification of it."""
-        self._send_change(self.person.accept(taken))
+    def _send(self, step: Step) -> None:
+        """Send the change of a key; after one that accepts, the notification of it, as an editor does."""
+        if step.change is not None:
+            self._client.change(self._uri, [step.change])
+        if (taken := step.taken) is None:
+            return
         if taken.how == "word":
             params = {"item": self._item, "acceptedLength": len(taken.text.encode("utf-16-le")) // 2}
             self._client.notify("textDocument/didPartiallyAcceptCompletion", params)
         elif command := self._item.get("command"):
             arguments = {"command": command["command"], "arguments": command.get("arguments", [])}
             self._client.send("workspace/executeCommand", arguments)
-
-
-async def _is_done_in_time(waiting: Awaitable[Any], until_s: float) -> bool:
-    """Return whether `waiting` is done before `until_s`, on the clock `time.perf_counter`."""
-    try:
-        async with asyncio.timeout(max(0.0, until_s - time.perf_counter())):
-            await waiting
-    except TimeoutError:
-        return False
-    return True
 
 
 def shown_suggestion(item: dict[str, Any], buffer: Buffer) -> ShownSuggestion | None:
@@ -242,12 +222,13 @@ async def running_server(
     settings: Mapping[str, Any],
     env: Mapping[str, str] | None = None,
     capabilities: Mapping[str, Any] | None = None,
+    command: Sequence[str] = SERVER_COMMAND,
 ) -> AsyncIterator[LanguageClient]:
     """A client of a new server process that works in `root`; the process ends with the block.
 
     The client knows that suggestions grow, unless its `capabilities` say otherwise.
     """
-    async with await LanguageClient.start(SERVER_COMMAND, cwd=root, env=env) as client:
+    async with await LanguageClient.start(command, cwd=root, env=env) as client:
         await client.initialize(
             root, settings=settings, capabilities={**_KNOWS_GROWTH, **(capabilities or {})}
         )
@@ -259,7 +240,7 @@ async def stats_of(client: LanguageClient) -> dict[str, Any]:
     return dict(await client.request("slipstream/stats", {}))
 
 
-async def wait_until_ready(client: LanguageClient, report: Progress) -> dict[str, Any]:
+async def wait_until_ready(client: LanguageClient, report: Progress = lambda *_: None) -> dict[str, Any]:
     """Wait for the model, and for the indexes; returns the server's last stats.
 
     Raises UserError with the server's own message when it cannot load, MachineError after half an hour.

@@ -21,7 +21,6 @@ from lsp_server.commands.player import (
     Watch,
     running_server,
     wait_until_ready,
-    watch_nothing,
 )
 from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.commands.terminal import show_rows
@@ -153,7 +152,7 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
         async with running_server(root, settings=settings, env=env) as client:
             on_ready(await wait_until_ready(client, report))
             for name in options.typists:
-                seen = watch if name == options.typists[0] else watch_nothing
+                seen = watch if name == options.typists[0] else None
                 for path, plan in plans.items():
                     players.append(
                         Player(client, path, plan, pace_ms=options.pace_ms, watch=seen, typist=name)

@@ -10,6 +10,7 @@ import asyncio
 import math
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -100,7 +101,6 @@ class SharedEngine:
     def start(self, load: Load) -> None:
         """Load the engine for the first time. Raises RuntimeError if the system cannot start a thread."""
         self._load = load
-        self.thread.start()
         if self._auto_target is not None:
             self.thread.join_in(self._watcher)
         self.reload()
@@ -156,11 +156,12 @@ class SharedEngine:
         target = self._auto_target.next_target
         if target and self._next is None and not self._has_stopped:
             watcher = EngineUser(on_status=lambda _status: on_loop(self._loop, self._on_next_status))
-            self._next = successor = _Successor(target, self._slots.new_thread(), watcher)
+            successor = _Successor(target, self._slots.new_thread(), watcher)
             in_slot = partial(self._slots.in_slot, successor.thread)
-            successor.thread.start()
             successor.thread.join_in(watcher)
-            successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
+            with suppress(RuntimeError):  # without a thread, the next state tries again
+                successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
+                self._next = successor
 
     def _on_next_status(self) -> None:
         """Handle a new state of the larger model."""

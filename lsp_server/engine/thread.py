@@ -84,10 +84,6 @@ class EngineThread:
         cancelled_s = (job.cancelled_s if (job := self._job) else None) or float("inf")
         return self._num_failures >= MAX_FAILURES or time.perf_counter() - cancelled_s > STUCK_S
 
-    def start(self) -> None:
-        """Start the thread; it waits for `load`."""
-        self._thread.start()
-
     def join_in(self, user: EngineUser) -> None:
         """Add a user of the engine, which receives its current state."""
         with self._changed:
@@ -104,13 +100,16 @@ class EngineThread:
             self._changed.notify()
 
     def load(self, load: Load) -> None:
-        """Drop the present engine, or cancel its loading, and load another."""
+        """Drop the present engine, or cancel its loading, and load another.
+
+        Raises RuntimeError if the system cannot start the thread.
+        """
         with self._changed:
             self._load, self.status = load, EngineStatus()
             self._interrupt.cancel()
             self._changed.notify()
             if not self.is_stopping:
-                self._thread.start()  # again, if it ended after too many crashes
+                self._thread.start()  # for the first time, or after too many crashes
 
     def submit(self, job: Job) -> None:
         """Add a job; `RequestQueue` decides which earlier one of its user it replaces.

@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 # Handlers end at their next step after a request to end.
 END_S = 1.0
+# An engine or an index for which the system has no thread is begun again after this.
+BEGIN_AGAIN_S = 1.0
 
 _KINDS = {False: types.MessageType.Info, True: types.MessageType.Warning}
 
@@ -84,6 +86,7 @@ class SlipstreamServer(LanguageServer):
         self.prefetch_timer = PrefetchTimer()
         self.when_indexed: Callable[[], None] | None = None  # what waits for an index
         self._following: set[asyncio.Task[None]] = set()
+        self._again: asyncio.TimerHandle | None = None
 
     async def serve(self, stdin: BinaryIO, stdout: ByteSink) -> int:
         """Answer messages until the client goes; returns the exit code, 0 after a proper `shutdown`."""
@@ -96,8 +99,8 @@ class SlipstreamServer(LanguageServer):
         def deliver(body: bytes) -> bool:
             return all(map(inbox.put, parse(body)))
 
-        start_reader(stdin, deliver, inbox.close)
         try:
+            start_reader(stdin, deliver, inbox.close)
             while (message := await inbox.get()) is not None:
                 self.protocol.receive(message)
                 if self.protocol.has_exited:
@@ -111,9 +114,11 @@ class SlipstreamServer(LanguageServer):
             inbox.close()
             if self._watch is not None:
                 self._watch.cancel()
-            await self._end()
-        await on_own_thread(writer.close)
-        self.protocol.release()
+            try:
+                await self._end()
+            finally:
+                await on_own_thread(writer.close)
+                self.protocol.release()
         return 0 if self.protocol.is_shut_down else 1
 
     def watch_client(self, pid: int) -> None:
@@ -183,14 +188,24 @@ class SlipstreamServer(LanguageServer):
             self.session.edits.forget(uri)
 
     def apply_settings(self) -> None:
-        """Bring engine and indexes in line with the settings as they are now; nothing once all has ended."""
+        """Bring engine and indexes in line with the settings as they are now; nothing once all has ended.
+
+        Tries again later if the system has no thread for one of them.
+        """
         if self.has_ended:
             return
-        settings = self.session.configuration.settings
-        self.scheduler.use(settings)
+        if self._again is not None:
+            self._again.cancel()
         self.contexts.clear()
         wanted = {folder: self.session.index_options(folder) for folder in self.session.folders.paths}
-        self.indexes.set_folders({folder: options for folder, options in wanted.items() if options})
+        has_begun = self.indexes.set_folders({folder: it for folder, it in wanted.items() if it})
+        try:
+            self.scheduler.use(self.session.configuration.settings)
+        except RuntimeError as error:
+            logger.warning("The engine cannot be started yet: %s", error)
+            has_begun = False
+        if not has_begun:
+            self._again = asyncio.get_running_loop().call_later(BEGIN_AGAIN_S, self.apply_settings)
         self.show_status()
 
     def show_status(self) -> None:

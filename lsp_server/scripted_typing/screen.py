@@ -1,5 +1,6 @@
-"""What a person sees while typing: which texts are shown, for how long, what they are worth, and
-whether they end where a person would stop reading: after a line, an argument, a member or a word.
+"""What a person sees while typing: the text around the cursor, which suggestions are shown, for how long,
+what they are worth, and whether they end where a person would stop reading: after a line, an argument, a
+member or a word.
 
 Sums over one or several stretches of typing. Has no access to a server or the clock: times are given to it.
 """
@@ -10,6 +11,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
+
+from lsp_server.workspace.documents import PositionEncoding, index_of, units_of
+
+Change = dict[str, Any]  # a content change of the protocol
 
 READ_MS = 250.0  # a changed text costs this before it can be accepted; docs/typists.md names the studies
 USUAL_PACE_MS = 220.0  # time of a key where a replay waits for each answer
@@ -24,6 +29,55 @@ _KEYWORD_ALONE = re.compile(
     r"|new|in|is|and|or|raise|throw|yield|with|match|switch|case|static|struct|enum|type|impl|use|lambda)"
 )
 _QUOTE = re.compile(r"\\.|[\"`]|(?<!\w)'|'(?!\w)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Text around a cursor. Each change returns the same change in the protocol's form."""
+
+    left: str
+    right: str
+    encoding: PositionEncoding = "utf-16"
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.left + self.right
+
+    @property
+    def position(self) -> dict[str, int]:
+        """The cursor as an LSP position."""
+        return self._position_of(self.left)
+
+    def _position_of(self, before: str) -> dict[str, int]:
+        line = before[before.rfind("\n") + 1 :]
+        return {"line": before.count("\n"), "character": units_of(line, self.encoding)}
+
+    def offset_of(self, position: dict[str, int]) -> int:
+        """An LSP position as an offset into the text."""
+        lines = self.text.split("\n")
+        line = min(position["line"], len(lines) - 1)
+        above = sum(len(text) + 1 for text in lines[:line])
+        return above + index_of(lines[line], position["character"], self.encoding)
+
+    def write(self, before: str, after: str = "", *, num_erased: int = 0, num_replaced: int = 0) -> Change:
+        """Put `before` left and `after` right of the cursor, after erasing characters on both sides of it."""
+        kept, rest = self.left[: len(self.left) - num_erased], self.right[num_replaced:]
+        start = self._position_of(kept)
+        end = self._position_of(self.left + self.right[:num_replaced])
+        self.left, self.right = kept + before, after + rest
+        return {"range": {"start": start, "end": end}, "text": before + after}
+
+    def move(self, num_chars: int) -> None:
+        """Move the cursor to the right, as typing over a closing bracket does."""
+        self.left, self.right = self.left + self.right[:num_chars], self.right[num_chars:]
+
+
+class ShownSuggestion(NamedTuple):
+    """What the editor shows: `text` at the cursor, replacing `num_replaced` characters right of it."""
+
+    text: str
+    num_replaced: int
 
 
 class Seen(NamedTuple):

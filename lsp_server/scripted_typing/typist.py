@@ -3,7 +3,7 @@
 `Typist` accepts any right text of three characters at once. `Reader` accepts what is worth a Tab, after a
 look at it, and pauses where people do; docs/typists.md lists the studies that it follows.
 
-Owns the buffer, the position in the plan, and the brackets that the editor closed in advance. Knows positions
+Owns the position in the plan, and the brackets that the editor closed in advance. Knows positions
 and content changes of the protocol. Has no access to the server or the clock.
 """
 
@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from lsp_server.scripted_typing.screen import (
     READ_MS,
+    Buffer,
+    Change,
     ScreenLog,
     Seen,
+    ShownSuggestion,
     ends_unit,
     is_one_word,
     num_beyond_word,
 )
 from lsp_server.scripted_typing.typing_plan import Span, Stroke, TypingPlan
-from lsp_server.workspace.documents import PositionEncoding, index_of, units_of
+from lsp_server.workspace.documents import PositionEncoding
 
-Change = dict[str, Any]
 How = Literal["full", "word"]
 
 # Suggestions that save fewer characters are typed through.
@@ -37,6 +39,7 @@ WORD_EAGERNESS = 0.5
 WORD_END = re.compile(r"(?<=\w)(?!\w)")
 
 MIN_BEYOND_WORD = 8
+PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace
 TypistName = Literal["eager", "reader"]
 
 _LINE_END = 2.0, 5.0  # pauses in units of the pace: before Enter, after it, and after the head of a block
@@ -45,61 +48,23 @@ _NEW_BLOCK = 6.0, 14.0
 _BLOCK_HEADS = tuple(":{(=>")
 
 
-@dataclass(slots=True)
-class Buffer:
-    """Text around a cursor. Each change returns the same change in the protocol's form."""
-
-    left: str
-    right: str
-    encoding: PositionEncoding = "utf-16"
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        return self.left + self.right
-
-    @property
-    def position(self) -> dict[str, int]:
-        """The cursor as an LSP position."""
-        return self._position_of(self.left)
-
-    def _position_of(self, before: str) -> dict[str, int]:
-        line = before[before.rfind("\n") + 1 :]
-        return {"line": before.count("\n"), "character": units_of(line, self.encoding)}
-
-    def offset_of(self, position: dict[str, int]) -> int:
-        """An LSP position as an offset into the text."""
-        lines = self.text.split("\n")
-        line = min(position["line"], len(lines) - 1)
-        above = sum(len(text) + 1 for text in lines[:line])
-        return above + index_of(lines[line], position["character"], self.encoding)
-
-    def write(self, before: str, after: str = "", *, num_erased: int = 0, num_replaced: int = 0) -> Change:
-        """Put `before` left and `after` right of the cursor, after erasing characters on both sides of it."""
-        kept, rest = self.left[: len(self.left) - num_erased], self.right[num_replaced:]
-        start = self._position_of(kept)
-        end = self._position_of(self.left + self.right[:num_replaced])
-        self.left, self.right = kept + before, after + rest
-        return {"range": {"start": start, "end": end}, "text": before + after}
-
-    def move(self, num_chars: int) -> None:
-        """Move the cursor to the right, as typing over a closing bracket does."""
-        self.left, self.right = self.left + self.right[:num_chars], self.right[num_chars:]
-
-
-class ShownSuggestion(NamedTuple):
-    """What the editor shows: `text` at the cursor, replacing `num_replaced` characters right of it."""
-
-    text: str
-    num_replaced: int
-
-
 class AcceptKey(NamedTuple):
     """A decision to accept a suggestion: all of it, or its first words."""
 
     how: How
     text: str
     num_replaced: int
+
+
+class Step(NamedTuple):
+    """A key that was pressed, and the pause after it in units of the pace; `taken` is what it accepted.
+
+    `change` is None if only the cursor moved.
+    """
+
+    change: Change | None
+    pause: float
+    taken: AcceptKey | None = None
 
 
 @dataclass(slots=True)
@@ -120,9 +85,9 @@ class Typist:
     num_seen: int = 0  # characters left of the cursor when the screen was seen last
 
     @classmethod
-    def at_start(cls, plan: TypingPlan, buffer: Buffer) -> Self:
-        """A typist before the first stroke; `buffer` is set to the plan's beginning."""
-        buffer.left, buffer.right = plan.text[: plan.start], plan.text[plan.end :]
+    def at_start(cls, plan: TypingPlan, encoding: PositionEncoding = "utf-16") -> Self:
+        """A typist before the first stroke."""
+        buffer = Buffer(plan.text[: plan.start], plan.text[plan.end :], encoding)
         return cls(plan, buffer, offset=plan.start)
 
     @property
@@ -136,6 +101,14 @@ class Typist:
         right = "".join(text[span.start : span.end] for span in reversed(self.closed))
         assert typed[: len(typed) - self.num_wrong] == text[: self.offset], "left of the cursor"  # noqa: S101
         assert self.buffer.right == right + text[self.plan.end :], "right of the cursor"  # noqa: S101
+
+    def step(self, shown: ShownSuggestion | None) -> Step | None:
+        """Accept what is shown, or else make the next stroke; None at the end of the plan."""
+        if shown is not None and (taken := self.consider(shown)) is not None:
+            return Step(self.accept(taken), PAUSE_AFTER_ACCEPTING, taken)
+        if (stroke := self.next_stroke) is None:
+            return None
+        return Step(self.press(), self.pause_after(stroke))
 
     def press(self) -> Change | None:
         """Make the next stroke; returns the change of the text, None if only the cursor moved."""
@@ -196,16 +169,25 @@ class Typist:
     def consider(self, suggestion: ShownSuggestion) -> AcceptKey | None:
         """Whether the shown suggestion is accepted before the next stroke, and how much of it."""
         stroke = self.next_stroke
-        if stroke is None or self.num_wrong or not suggestion.text:
+        if stroke is None or self.num_wrong or not suggestion.text or not self._is_ready():
             return None
         if self.is_right(suggestion):
-            wanted = len(suggestion.text) >= MIN_FULL_CHARS and stroke.mood < FULL_EAGERNESS
-            return AcceptKey("full", *suggestion) if wanted else None
+            is_wanted = self._is_worth_a_key(suggestion) and stroke.mood < FULL_EAGERNESS
+            return AcceptKey("full", *suggestion) if is_wanted else None
         num_right = self.num_right_chars(suggestion)
         ends = [match.end() for match in WORD_END.finditer(suggestion.text) if match.end() <= num_right]
-        if ends and ends[-1] >= MIN_WORD_CHARS and stroke.mood < WORD_EAGERNESS:
-            return AcceptKey("word", suggestion.text[: ends[-1]], 0)
-        return None
+        words = suggestion.text[: ends[-1]] if ends else ""
+        is_wanted = self._are_worth_a_key(words) and stroke.mood < WORD_EAGERNESS
+        return AcceptKey("word", words, 0) if is_wanted else None
+
+    def _is_ready(self) -> bool:
+        return True
+
+    def _is_worth_a_key(self, suggestion: ShownSuggestion) -> bool:
+        return len(suggestion.text) >= MIN_FULL_CHARS
+
+    def _are_worth_a_key(self, words: str) -> bool:
+        return len(words) >= MIN_WORD_CHARS
 
     def is_right(self, suggestion: ShownSuggestion) -> bool:
         """Whether accepting all of it leaves the file as planned, closing brackets included."""
@@ -273,25 +255,15 @@ class Reader(Typist):
             return following.pause
         return low + (high - low) * following.mood
 
-    def consider(self, suggestion: ShownSuggestion) -> AcceptKey | None:
-        """See `Typist`."""
-        stroke = self.next_stroke
-        if stroke is None or self.num_wrong or not suggestion.text or self.screen.read_ms < READ_MS:
-            return None
-        if self.accepted_end > 0 and is_one_word(self.plan.text[self.accepted_end - 1 : self.offset + 1]):
-            return None
-        if self.is_right(suggestion):
-            is_worth = self.ends_unit(suggestion) or self._num_beyond(suggestion.text) >= MIN_BEYOND_WORD
-            return AcceptKey("full", *suggestion) if is_worth and stroke.mood < FULL_EAGERNESS else None
-        num_right = self.num_right_chars(suggestion)
-        ends = [match.end() for match in WORD_END.finditer(suggestion.text) if match.end() <= num_right]
-        is_worth = bool(ends) and self._num_beyond(suggestion.text[: ends[-1]]) >= MIN_BEYOND_WORD
-        if is_worth and stroke.mood < WORD_EAGERNESS:
-            return AcceptKey("word", suggestion.text[: ends[-1]], 0)
-        return None
+    def _is_ready(self) -> bool:
+        since = self.plan.text[self.accepted_end - 1 : self.offset + 1] if self.accepted_end > 0 else ""
+        return self.screen.read_ms >= READ_MS and not is_one_word(since)
 
-    def _num_beyond(self, text: str) -> int:
-        return num_beyond_word(self.buffer.left[-1:], text)
+    def _is_worth_a_key(self, suggestion: ShownSuggestion) -> bool:
+        return self.ends_unit(suggestion) or self._are_worth_a_key(suggestion.text)
+
+    def _are_worth_a_key(self, words: str) -> bool:
+        return num_beyond_word(self.buffer.left[-1:], words) >= MIN_BEYOND_WORD
 
     def accept(self, acceptance: AcceptKey) -> Change:
         """See `Typist`."""

@@ -96,15 +96,11 @@ class Host:
                 logger.warning("The socket was removed by another program, and is made again")
                 self._stop_accepting(old)
                 self._start_accepting()
-                self._drain(old)
+                with old, contextlib.suppress(OSError):
+                    while True:  # clients that connected before the socket was removed
+                        self._visit(old.accept()[0])
             case "lost":
                 self._retire("Another process is the host now, or the socket's folder is open to others")
-
-    def _drain(self, listener: socket.socket) -> None:
-        """Accept clients that connected before the listener was removed, then close it."""
-        with listener, contextlib.suppress(OSError):
-            while True:
-                self._visit(listener.accept()[0])
 
     def _start_accepting(self) -> None:
         self._listener.socket.setblocking(False)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 # A thread that ends by an error so often within so long is not started again.
 MAX_CRASHES = 3
 CRASH_MEMORY_S = 60.0
+# A system that has no thread just now may have one after these pauses.
+START_PAUSES_S = (0.02, 0.1, 0.4)
 
 AnyResult = TypeVar("AnyResult")
 
@@ -102,30 +105,28 @@ def on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *a
 async def on_own_thread(function: Callable[..., AnyResult], *arguments: Any) -> AnyResult:
     """Run `function(*arguments)` on a new thread, which does not delay the end of the process.
 
-    Threads of a pool are few: some that wait for a window would keep all others' work waiting.
+    Threads of a pool are few: some that wait for a window would keep all others' work waiting. Raises
+    RuntimeError if the system starts no thread within half a second.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[AnyResult] = loop.create_future()
-
-    def resolve(result: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    future: Future[AnyResult] = Future()
+    future.set_running_or_notify_cancel()  # the thread goes on if its caller is cancelled
 
     def run() -> None:
-        result: Any = None
-        failure: BaseException | None = None
         try:
-            result = function(*arguments)
+            future.set_result(function(*arguments))
         except BaseException as error:
-            failure = error
-        on_loop(loop, resolve, result, failure)
+            future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
-    threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True).start()
-    return await future
+    thread = threading.Thread(target=run, name=f"own {getattr(function, '__name__', '')}", daemon=True)
+    for pause_s in (*START_PAUSES_S, None):
+        try:
+            thread.start()
+            break
+        except RuntimeError:
+            if pause_s is None:
+                raise
+            await asyncio.sleep(pause_s)
+    return await asyncio.wrap_future(future)
 
 
 NAME = "host.log"

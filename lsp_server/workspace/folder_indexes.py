@@ -78,15 +78,16 @@ class FolderIndexes:
         """The tokenizer by which folders are indexed; None until it is loaded."""
         return self._tokens
 
-    def set_folders(self, wanted: Mapping[Path, RepositoryOptions]) -> None:
+    def set_folders(self, wanted: Mapping[Path, RepositoryOptions]) -> bool:
         """Index exactly these folders, each by its own options. Does nothing after `stop`.
 
-        A folder for which the system cannot start a thread is reported, and tried again by the next call.
+        A folder for which the system cannot start a thread is reported, and tried again by the next call;
+        returns False then.
         """
-        problems: dict[Path, RuntimeError] = {}
+        has_begun = True
         with self._lock:
             if self.has_stopped:
-                return
+                return True
             for folder, worker in tuple(self._workers.items()):
                 if wanted.get(folder) != worker.options:
                     # The new settings may exclude files that it holds.
@@ -98,13 +99,15 @@ class FolderIndexes:
                 try:
                     self._workers[folder] = self._begun(folder, wanted[folder])
                 except RuntimeError as error:
-                    problems[folder] = error
+                    has_begun = False
+                    self._on_report(
+                        FolderReport(folder, "error", problem=f"{folder} is not indexed: {error}.")
+                    )
         for path, (folder, read) in self._open.items():
             if folder in new:
                 self.document_changed(folder, path, read)
         self._watches.keep(wanted)
-        for folder, problem in problems.items():
-            self._on_report(FolderReport(folder, "error", problem=f"{folder} is not indexed: {problem}."))
+        return has_begun
 
     def _begun(self, folder: Path, options: RepositoryOptions) -> FolderWorker:
         """Return a running worker. Raises RuntimeError if the system cannot start a thread."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +78,8 @@ class FolderWatches:
                 self._drop(folder)
                 watched, new = _Watched(folder), nearest
             self._watched[folder] = watched
-            for some in _batches(new):
+            for first in range(0, len(new), FOLDERS_AT_ONCE):
+                some = new[first : first + FOLDERS_AT_ONCE]
                 name, arguments = f"watch {folder.name}", (watched, some)
                 thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
                 thread.start()
@@ -171,18 +172,5 @@ def _nearest(folders: Iterable[Path]) -> list[Path]:
     """Return at most the allowed number of folders, the outermost first. Names that are not UTF-8 are
     dropped.
     """
-    named = [path for path in folders if _is_utf8(path)]
+    named = [path for path in folders if str(path).encode(errors="ignore").decode() == str(path)]
     return sorted(named, key=lambda path: (len(path.parts), path))[:MAX_FOLDERS]
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _batches(folders: list[Path]) -> Iterator[list[Path]]:
-    for first in range(0, len(folders), FOLDERS_AT_ONCE):
-        yield folders[first : first + FOLDERS_AT_ONCE]

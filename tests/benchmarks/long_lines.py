@@ -12,17 +12,16 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
-from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.player import running_server, wait_until_ready
 from lsp_server.commands.terminal import show_figures
 from tests.benchmarks.command_line import Json, Target, run
 
 _TYPED = "var total=items.map(function(item){return item.price*item.count})"
-_AUTOMATIC = 2
 
 
 def minified(num_chars: int) -> str:
@@ -43,30 +42,17 @@ async def times_ms(server: Sequence[str], root: Path, target: str, num_chars: in
     uri = (root / "app.min.js").as_uri()
     found: list[float] = []
     num_shown = 0
-    async with await LanguageClient.start(server) as client:
-        await client.initialize(root, settings={"target": target})
-        await _ready(client)
+    async with running_server(root, settings={"target": target}, command=server) as client:
+        await wait_until_ready(client)
         client.open(uri, text + "\n", language="javascript")
         for at, char in enumerate(_TYPED):
             start = {"line": 0, "character": len(text) + at}
             begin = time.perf_counter()
             client.change(uri, [{"range": {"start": start, "end": start}, "text": char}])
-            answer = await _answer(client, uri, {"line": 0, "character": len(text) + at + 1})
+            answer = await client.ask(uri, {"line": 0, "character": len(text) + at + 1})
             found.append((time.perf_counter() - begin) * 1e3)
             num_shown += bool((answer or {}).get("items"))
     return found, num_shown
-
-
-async def _ready(client: LanguageClient) -> None:
-    while (state := (await client.request("slipstream/stats", {}))["state"]) != "ready":
-        if state == "error":
-            raise SystemExit("The server could not load the model.")
-        await asyncio.sleep(0.2)
-
-
-async def _answer(client: LanguageClient, uri: str, position: dict[str, int]) -> Any:
-    params = {"textDocument": {"uri": uri}, "position": position, "context": {"triggerKind": _AUTOMATIC}}
-    return await client.request("textDocument/inlineCompletion", params)
 
 
 def long_lines(

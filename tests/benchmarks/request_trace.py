@@ -31,7 +31,7 @@ from completion_engine.prompting.tokenizer import load_tokenizer
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
-from tests.windows import insertion, windows_on
+from tests.windows import insertion, one_window
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lsp_server", "completion_engine", "ngram_cache")
@@ -126,9 +126,7 @@ async def trace_request(folder: Path, trace: Trace) -> None:
     (root / "sums.py").write_text(SOURCE * 6)
     text = SOURCE * 6 + _TYPED
     uri, line, column = (root / "means.py").as_uri(), text.count("\n"), len(text.rpartition("\n")[2])
-    async with windows_on(load_for) as windows:
-        window = await windows.open()
-        await window.begin(root)
+    async with one_window(root, load_for=load_for) as window:
         while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":
             pass
         window.open(uri, text)
@@ -141,7 +139,6 @@ async def trace_request(folder: Path, trace: Trace) -> None:
         await window.suggest(uri, line, column + 1)
         sys.setprofile(None)
         trace.is_recording = False
-        await window.end()
 
 
 def house() -> dict[str, Any]:

@@ -35,13 +35,13 @@ def measure_server(root: Path, target: str) -> dict[str, Any]:
 async def _measure(root: Path, target: str) -> dict[str, Any]:
     settings = {"target": target, "index": {"enabled": False}}
     async with running_server(root, settings=settings) as client:
-        await wait_until_ready(client, lambda *_: None)
+        await wait_until_ready(client)
         outside = await _type(client, (root / "long.py").as_uri())
         client.configure(
             {**settings, "deadlineMs": 0, "multiline": "always", "maxTokens": 256, "drafters": []}
         )
         await asyncio.sleep(_SETTLE_S)
-        await wait_until_ready(client, lambda *_: None)
+        await wait_until_ready(client)
         answered = await _cancel(client, root)
         stats = await stats_of(client)
     return {
@@ -64,9 +64,9 @@ async def _type(client: LanguageClient, uri: str) -> list[float]:
         at = {"line": line, "character": column}
         begin = time.perf_counter()
         client.change(uri, [{"range": {"start": at, "end": at}, "text": "xyz = "[column % 6]}])
-        await client.request("textDocument/inlineCompletion", _asked(uri, line, column + 1))
-        elapsed = (time.perf_counter() - begin) * 1e3
         position = {"line": line, "character": column + 1}
+        await client.ask(uri, position)
+        elapsed = (time.perf_counter() - begin) * 1e3
         why = await client.request("slipstream/why", {"textDocument": {"uri": uri}, "position": position})
         outside.append(elapsed - why["stats"]["ms"]["total"])
     return outside
@@ -80,7 +80,7 @@ async def _cancel(client: LanguageClient, root: Path) -> list[float]:
         client.open(
             uri, f"def add{number}(a, b):\n    return a + b\n\n\ndef twice(a):\n    \n", language="python"
         )
-        request = client.send("textDocument/inlineCompletion", _asked(uri, 5, 4))
+        request = client.ask(uri, {"line": 5, "character": 4})
         await asyncio.sleep(_SETTLE_S)
         begin = time.perf_counter()
         client.cancel(request.id)
@@ -91,14 +91,6 @@ async def _cancel(client: LanguageClient, root: Path) -> list[float]:
                 answered.append((time.perf_counter() - begin) * 1e3)
     await asyncio.sleep(1.0)  # the last one's engine time is counted when it is idle
     return answered
-
-
-def _asked(uri: str, line: int, character: int) -> dict[str, Any]:
-    return {
-        "textDocument": {"uri": uri},
-        "position": {"line": line, "character": character},
-        "context": {"triggerKind": 2},
-    }
 
 
 def server(*, target: Target = DEFAULT_TARGET, json: Json = False) -> None:

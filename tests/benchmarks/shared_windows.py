@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from completion_engine.config import DEFAULT_TARGET
 from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.player import wait_until_ready
 from tests.hosts import Hosts, own_hosts
 
 TEXT = "def overdue(loans, today):\n    "
@@ -55,10 +56,7 @@ async def open_window(hosts: Hosts, folder: Path, *, is_shared: bool) -> Window:
     client = await LanguageClient.start(argv, cwd=folder, env={**hosts.env, **homes})
     begin = time.perf_counter()
     await client.initialize(folder, settings={"target": DEFAULT_TARGET, "deadlineMs": 0})
-    while (state := (await client.request("slipstream/stats"))["state"]) != "ready":
-        if state == "error":
-            sys.exit("The engine cannot be loaded; `slipstream doctor` says why.")
-        await asyncio.sleep(POLL_S)
+    await wait_until_ready(client)
     return Window(client, time.perf_counter() - begin)
 
 
@@ -68,10 +66,7 @@ async def type_key(window: Window, uri: str, column: int) -> None:
     behind = {"line": 1, "character": 5 + column}
     begin = time.perf_counter()
     window.client.change(uri, [{"range": {"start": place, "end": place}, "text": TYPED[column]}])
-    await window.client.request(
-        "textDocument/inlineCompletion",
-        {"textDocument": {"uri": uri}, "position": behind, "context": {"triggerKind": 2}},
-    )
+    await window.client.ask(uri, behind)
     answered = time.perf_counter()
     await window.client.request("slipstream/stats")
     window.key_ms.append((answered - begin) * 1e3)

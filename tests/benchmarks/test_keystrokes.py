@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.errors import MachineError, UserError
 from completion_engine.models import ModelStore
+from lsp_server.scripted_typing.screen import Buffer
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing
-from lsp_server.scripted_typing.typist import Buffer
 from tests.benchmarks.command_line import app_of
 from tests.benchmarks.keystrokes.__main__ import keystrokes
 from tests.benchmarks.keystrokes.figures import COLUMNS, figures_of, markdown, milliseconds, table_row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from completion_engine.errors import MachineError
 from tests.benchmarks.keystrokes.vim_client import LlamaVim
 from tests.benchmarks.keystrokes.vim_context import Cursor, hint_of, local_context
 from tests.benchmarks.keystrokes.vim_ring import NUM_CHUNKS, Ring, similarity
+from tests.waiting import until
 
 FILE = ["import os", "", "def area(a, b):", "    return a * b", "", "print(area(2, 3))"]
 
@@ -117,12 +118,6 @@ class ScriptedServer:
         self.bodies.append(body)
         assert self.may_answer.wait(10)
         return {"content": self._answers.get(body["prompt"], "")}
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110 - the client sends no event when its screen changes
-            await asyncio.sleep(0.002)
 
 
 async def test_a_suggestion_is_shown_when_it_arrives_and_stays_while_it_is_typed_along() -> None:

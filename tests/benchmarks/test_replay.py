@@ -9,7 +9,7 @@ import pytest
 from completion_engine.request import CompletionStats
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ReplayOptions
-from lsp_server.scripted_typing.typist import ShownSuggestion
+from lsp_server.scripted_typing.screen import ShownSuggestion
 from tests.benchmarks.replay import transformers_baseline
 from tests.benchmarks.replay.__main__ import replayed
 from tests.benchmarks.replay.shown_wrong import ShownWrong, key_figures, num_left_of_line

@@ -105,8 +105,7 @@ async def on(models: Models) -> AsyncIterator[Windows]:
 
 
 async def begin(windows: Windows, name: str) -> Window:
-    window = await windows.open()
-    await window.begin(device="cpu", patienceMs=60_000)
+    window = await windows.begun(device="cpu", patienceMs=60_000)
     window.open(URI.format(name=name), TEXT)
     return window
 
@@ -120,10 +119,6 @@ async def answered_by(window: Window, name: str, column: int = 4) -> tuple[str, 
 
 async def automatic(window: Window) -> Any:
     return (await window.request("slipstream/stats"))["engine"]["auto"]
-
-
-def told(window: Window) -> list[str]:
-    return [said["params"]["message"] for said in window.heard if said["method"] == "window/showMessage"]
 
 
 async def type_until_moved(window: Window, name: str) -> list[tuple[str, list[str]]]:
@@ -154,8 +149,8 @@ async def test_answers_come_before_during_and_after_the_move_which_is_told_once(
         assert after[0] == LARGE
         assert before[1] and after[1]
         for window in (one, other):
-            await until(partial(told, window))
-            assert [f"from a larger model: {LARGE}" in said for said in told(window)] == [True]
+            await until(partial(getattr, window, "shown"))
+            assert [f"from a larger model: {LARGE}" in said for said in window.shown] == [True]
         await until(lambda: models.engines[SMALL][0]() is None)
         assert (models.alive(SMALL), models.alive(LARGE)) == (1, 1)  # the one beside the larger
         (engine,) = windows.pool.describe()
@@ -173,11 +168,11 @@ async def test_a_later_window_and_a_later_start_have_the_larger_model_at_once(
         await type_until_moved(one, "one")
         late = await begin(windows, "late")
         assert (await answered_by(late, "late"))[0] == LARGE
-        assert told(late) == []
+        assert late.shown == []
     async with on(models) as windows:
         again = await begin(windows, "again")
         assert (await answered_by(again, "again"))[0] == LARGE
-        assert told(again) == []
+        assert again.shown == []
     # One to begin with, and at each start of the larger one another beside it.
     assert [len(models.engines[name]) for name in (SMALL, LARGE)] == [3, 2]
 
@@ -187,15 +182,14 @@ async def test_a_pinned_window_is_not_disturbed_by_the_move_of_the_others(
 ) -> None:
     async with on(models) as windows:
         moving = await begin(windows, "moving")
-        pinned = await windows.open()
-        await pinned.begin(device="cpu", patienceMs=60_000, target=SMALL)
+        pinned = await windows.begun(device="cpu", patienceMs=60_000, target=SMALL)
         pinned.open(URI.format(name="pinned"), TEXT)
         first = await answered_by(pinned, "pinned")
         models.may_fetch.set()
         await type_until_moved(moving, "moving")
         assert await answered_by(pinned, "pinned") == first
         assert first[0] == SMALL
-        assert told(pinned) == []
+        assert pinned.shown == []
         assert "auto" not in (await pinned.request("slipstream/stats"))["engine"]
 
 
@@ -215,7 +209,7 @@ async def test_without_a_network_the_small_one_stays_and_the_state_says_so(
         assert stays["next_target"] == LARGE
         assert "pip" in stays["next"] or "index" in stays["next"], stays["next"]
         assert (await answered_by(window, "one"))[0] == SMALL
-        assert told(window) == []
+        assert window.shown == []
         assert (models.alive(SMALL), models.alive(LARGE)) == (1, 0)
 
 
@@ -231,12 +225,12 @@ async def test_a_larger_one_that_cannot_be_mended_is_told_once_and_not_tried_aga
     models.may_fetch.set()
     async with on(models) as windows:
         window = await begin(windows, "one")
-        await until(lambda: told(window))
-        (message,) = told(window)
+        await until(partial(getattr, window, "shown"))
+        (message,) = window.shown
         assert message.startswith(f"Slipstream: {LARGE} cannot be loaded, so {SMALL} stays in use")
         assert (await answered_by(window, "one"))[0] == SMALL
         again = await begin(windows, "again")
         assert (await answered_by(again, "again"))[0] == SMALL
-        assert told(again) == []
+        assert again.shown == []
         assert LARGE in (await automatic(again))["next_target"]
         assert list(models.engines) == [SMALL]

@@ -144,8 +144,7 @@ async def has_no_model_for_a_while(bench: Bench) -> None:
 async def loses_its_model_while_it_reads(bench: Bench) -> None:
     """The host cuts the file under its own feet; who owns the file puts it right."""
     whole = bench.model.with_suffix(".whole")
-    while not whole.exists():  # noqa: ASYNC110 - the host makes it
-        await asyncio.sleep(0.02)
+    await until(whole.exists)
     await bench.window.until(lambda: bench.window.answers.get("end"))
     whole.rename(bench.model)
 
@@ -173,9 +172,8 @@ def _files_in(folder: str) -> list[Path]:
 
 async def finds_a_damaged_index(bench: Bench) -> None:
     """The host is killed once its index is saved; the next one reads zeros in its middle."""
-    while not (saved := _files_in(bench.env["SLIPSTREAM_INDEX_DIR"])):  # noqa: ASYNC110 - the host saves
-        await asyncio.sleep(0.05)
-    for file in saved:
+    await until(lambda: _files_in(bench.env["SLIPSTREAM_INDEX_DIR"]))
+    for file in _files_in(bench.env["SLIPSTREAM_INDEX_DIR"]):
         _zero_the_middle(file)
     os.kill(bench.pid, signal.SIGKILL)
 

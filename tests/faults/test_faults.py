@@ -19,7 +19,7 @@ from tests.faults import fairness
 from tests.faults.table import FAULTS, check, framed, is_good
 from tests.growth import NUM_ROUNDS, cpu_s
 from tests.hosts import own_hosts
-from tests.windows import insertion, windows_on
+from tests.windows import insertion, one_window
 
 # The others take longer; `python -m tests.faults table` has all.
 QUICK = (
@@ -133,15 +133,12 @@ async def longest_turn_s(name: str, monkeypatch: pytest.MonkeyPatch) -> float:
 
     messages = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in hostile(name)]
     data = b"".join(map(framed, messages))
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         descriptor = os.dup(window.writer.get_extra_info("socket").fileno())
         with monkeypatch.context() as patch, socket.socket(fileno=descriptor) as connection:
             patch.setattr(events.Handle, "_run", measured)
             await asyncio.to_thread(send, connection, data)
             await window.request("slipstream/stats")
-        await window.end()
     return max(turns_s)
 
 

@@ -61,8 +61,7 @@ async def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     for folder in (root, root / "inner"):
         (folder / "a.py").write_text(CODE)
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(root)
+        window = await windows.begun(root)
         work = Workplace(window, windows, root)
         await until(lambda: work.overlaid(root) == [])
         yield work
@@ -146,8 +145,7 @@ async def test_a_request_waits_for_the_reading_of_its_folder_but_not_for_long(
     uri = (tmp_path / "a.py").as_uri()
     async with windows_on() as windows:
         await (await windows.open()).begin()
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         window.open(uri, "x")
         asked = window.ask(uri, 0, 1)
         await window.request("slipstream/stats")

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.windows import Window, insertion, place, windows_on
+from tests.windows import Window, insertion, one_window, place, replacement
 
 URI = "file:///a.py"
 BY_TYPING, BY_KEY = 2, 1
-
-
-def deletion(line: int, start: int, end: int) -> dict[str, object]:
-    """A change that deletes a part of a line."""
-    ends = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
-    return {"range": ends, "text": ""}
 
 
 async def suggested(window: Window, column: int, kind: int) -> list[str]:
@@ -24,15 +18,12 @@ async def suggested(window: Window, column: int, kind: int) -> list[str]:
 @pytest.mark.parametrize("text", ["tax!", "tax", "tax!)"])
 async def test_deleted_text_is_not_suggested_until_the_user_types_or_asks(text: str) -> None:
     """The engine suggests the line with an exclamation mark."""
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, f"tax{text}")
-        window.change(URI, deletion(0, 3, 3 + len(text)))
+        window.change(URI, replacement(0, 3, 3 + len(text), ""))
         assert await suggested(window, 3, BY_TYPING) == []
         why = await window.request("slipstream/why", place(URI, 0, 3))
         assert why["rule"] == "just-deleted"
         assert await suggested(window, 3, BY_KEY) == ["tax!"]
         window.change(URI, insertion(0, 3, "s"))
         assert await suggested(window, 4, BY_TYPING) == ["taxs!"]
-        await window.end()

@@ -7,7 +7,7 @@ import pytest
 from lsp_server.workspace import documents
 from lsp_server.workspace.documents import MAX_DOCUMENT_CHARS, Document, Edit
 from lsp_server.workspace.lines import MAX_LINE_CHARS
-from tests.windows import Window, insertion, windows_on
+from tests.windows import Window, insertion, one_window, windows_on
 
 URI = "file:///somewhere/a.py"
 LONG_LINE = "x" * (MAX_LINE_CHARS + 1)
@@ -26,9 +26,7 @@ async def is_followed(window: Window, text: str) -> bool:
 
 @pytest.mark.parametrize("text", [LARGE, LONG_LINE, "a\n" + LONG_LINE + "\nb"])
 async def test_a_document_that_is_too_large_is_not_followed_until_it_is_small(text: str) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, text)
         window.change(URI, insertion(0, 0, "y"))
         assert await is_refused(window)
@@ -36,21 +34,17 @@ async def test_a_document_that_is_too_large_is_not_followed_until_it_is_small(te
         assert await is_followed(window, "small")
         window.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
         assert (await window.why(URI, 0, 0))["rule"] == "unknown-document"
-        await window.end()
 
 
 @pytest.mark.parametrize("change", [insertion(0, 0, LONG_LINE), insertion(0, 0, LARGE), {"text": LARGE}])
 async def test_a_document_that_becomes_too_large_is_no_longer_followed(change: dict[str, object]) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, "small")
         assert await is_followed(window, "small")
         window.change(URI, change)
         assert await is_refused(window)
         window.change(URI, {"text": "small"})
         assert await is_followed(window, "small")
-        await window.end()
 
 
 def deletion(start: tuple[int, int], end: tuple[int, int]) -> dict[str, object]:
@@ -74,8 +68,7 @@ async def test_what_is_pasted_and_undone_leaves_the_document_as_it_was(
 ) -> None:
     """By edits of a range, as editors send them, without closing the document."""
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+        window = await windows.begun()
         window.open(URI, "ab = \nrest")
         assert await is_followed(window, "ab = ")
         window.change(URI, insertion(0, 2, paste))
@@ -93,15 +86,12 @@ async def test_what_is_pasted_and_undone_leaves_the_document_as_it_was(
 
 async def test_edits_that_go_through_too_much_text_are_not_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lsp_server.handlers.document_sync.MAX_TOUCHED_CHARS", 1_000_000)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, "x" * 150_000)
         window.change(URI, *(insertion(0, 0, "y") for _ in range(100)))
         assert await is_refused(window)
         window.change(URI, {"text": "x = "})
         assert await is_followed(window, "x = ")
-        await window.end()
 
 
 async def test_a_document_whose_text_was_dropped_is_too_large_until_it_comes_whole(
@@ -109,23 +99,19 @@ async def test_a_document_whose_text_was_dropped_is_too_large_until_it_comes_who
 ) -> None:
     monkeypatch.setattr(documents, "MAX_KEPT_CHARS", 1000)
     monkeypatch.setattr(documents, "MAX_DOCUMENT_CHARS", 500)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, "x = 1\n" * 1000)
         assert await is_refused(window)
         window.change(URI, {"text": "small"}, insertion(0, 5, "y" * 2000))
         assert await is_refused(window)
         window.change(URI, {"text": "small"})
         assert await is_followed(window, "small")
-        await window.end()
 
 
 async def test_large_texts_and_long_lists_of_edits_arrive_in_order() -> None:
     text = "value = 1\n" * 30_000
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+        window = await windows.begun()
         window.open(URI, text)
         window.change(URI, insertion(0, 0, "first"))
         window.change(URI, insertion(0, 5, "\n" + text + "last"))

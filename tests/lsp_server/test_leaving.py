@@ -19,7 +19,7 @@ from lsp_server.workspace.locations import FileIdentity, locate
 from lsp_server.workspace.prefetch import ContextQuery
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
-from tests.windows import Window, insertion, load_beside_servers, load_scripted, windows_on
+from tests.windows import Window, insertion, load_beside_servers, load_scripted, one_window, windows_on
 
 SECRET = "ghp_" + "a8Fk2LmQ9xZr4TvB7nYc1WdE5uHj3GpS6oIk"
 FILES = {
@@ -300,13 +300,10 @@ async def test_a_repository_sends_nobody_s_text_anywhere(
     (root / ".slipstream.toml").write_text(
         f'[remote]\nurl = "{server.url}"\ntokenizer = "{tokenizer_dir}"\ntokenFile = "/etc/passwd"\n'
     )
-    async with windows_on(load_scripted) as windows:
-        window = await windows.open()
-        await window.begin(root)
+    async with one_window(root, load_for=load_scripted) as window:
         uri = (root / "loans.py").as_uri()
         window.open(uri, "x = ")
         assert await window.suggest_when_loaded(uri, 0, 4) == ["x = !"]
-        await window.end()
     shown = [heard["params"]["message"] for heard in window.heard if "showMessage" in heard["method"]]
     assert "may not set remote.url, remote.tokenFile, remote.tokenizer" in " ".join(shown)
     assert server.asked == []

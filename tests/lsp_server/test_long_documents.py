@@ -21,6 +21,7 @@ from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.open_files import OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs
+from tests.waiting import until
 
 NUM_ROUNDS, NUM_KEYSTROKES = 10, 50
 NUMBERS = itertools.count(2)
@@ -72,8 +73,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     server.contexts = ContextJobs(lambda _chosen: None)
     server.protocol.receive(message("initialize", 1, capabilities={}, processId=None, rootUri=None))
     server.apply_settings()
-    while server.scheduler.status.state != "ready":  # noqa: ASYNC110 - another thread's, without an event
-        await asyncio.sleep(0.01)
+    await until(lambda: server.scheduler.status.state == "ready")
     yield server, sent
     server.scheduler.close()
     assert await asyncio.to_thread(server.contexts.stop)

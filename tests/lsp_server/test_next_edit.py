@@ -18,7 +18,8 @@ from completion_engine.request import CancelledError, Progress
 from lsp_server.engine.engine_types import Completer, Load, OnTokens
 from lsp_server.workspace import open_files
 from lsp_server.workspace.settings import Settings
-from tests.windows import ScriptedEngine, Window, Windows, place, windows_on
+from tests.waiting import until
+from tests.windows import ScriptedEngine, Window, Windows, one_window, place, replacement, windows_on
 
 URI = "file:///a.py"
 TEXT = "fetch(1)\nfetch(2)\nfetch(3)\n"
@@ -49,32 +50,22 @@ def load_editing(_settings: Settings, _on_tokens: OnTokens) -> Load:
     return load
 
 
-def replacement(line: int, start: int, end: int, text: str) -> dict[str, Any]:
-    ends = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
-    return {"range": ends, "text": text}
-
-
 async def ready(windows: Windows, root: Path | None = None, uri: str = URI, **settings: Any) -> Window:
     """A window with a document whose edits are followed."""
-    window = await windows.open()
-    await window.begin(root, index={"enabled": False}, **settings)
+    window = await windows.begun(root, index={"enabled": False}, **settings)
     await opened(windows, window, uri)
     return window
 
 
 async def opened(windows: Windows, window: Window, uri: str, text: str = TEXT) -> None:
     window.open(uri, text)
-    async with asyncio.timeout(60):
-        while not windows.servers[-1].session.edits.is_followed(uri):  # noqa: ASYNC110 - rules are read aside
-            await asyncio.sleep(0.005)
+    await until(lambda: windows.servers[-1].session.edits.is_followed(uri))
 
 
 async def indexed(windows: Windows, folder: Path, name: str) -> None:
     """Wait until the index of a folder holds a file."""
     indexes = windows.servers[-1].indexes
-    async with asyncio.timeout(60):
-        while not ((index := indexes.index_of(folder)) and index.holds(name)):  # noqa: ASYNC110 - built aside
-            await asyncio.sleep(0.01)
+    await until(lambda: (index := indexes.index_of(folder)) and index.holds(name))
 
 
 async def ask(window: Window, uri: str = URI, line: int = 0, **context: Any) -> list[Any]:
@@ -147,9 +138,7 @@ async def test_edits_count_that_come_before_the_disk_says_which_file_it_is(
         return find(path)
 
     monkeypatch.setattr(open_files, "find_file", find_late)
-    async with windows_on(load_editing) as windows:
-        window = await windows.open()
-        await window.begin(index={"enabled": False})
+    async with one_window(index={"enabled": False}, load_for=load_editing) as window:
         window.open(URI, TEXT)
         window.change(URI, replacement(0, 0, 5, "load"))
         await counters(window)
@@ -157,7 +146,6 @@ async def test_edits_count_that_come_before_the_disk_says_which_file_it_is(
         is_answering.set()
         (edit,) = await ask(window, triggerKind=2)
         assert edit["range"]["start"]["line"] == 1
-        await window.end()
 
 
 async def test_another_document_whose_file_is_found_late_is_waited_for(
@@ -172,8 +160,7 @@ async def test_another_document_whose_file_is_found_late_is_waited_for(
     monkeypatch.setattr(open_files, "find_file", find_late)
     first, late = ((tmp_path / name).as_uri() for name in ("first.py", "late.py"))
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path, index={"enabled": False})
+        window = await windows.begun(tmp_path, index={"enabled": False})
         await opened(windows, window, first, "from app.models import User\n")
         window.open(late, "from app.models import User\n")
         window.change(first, replacement(0, 9, 15, "schema"))
@@ -265,8 +252,7 @@ async def test_imports_in_files_that_are_not_open_follow_a_rename(tmp_path: Path
         (tmp_path / name).write_text("import os\nfrom net import fetch\n")
     net, use = ((tmp_path / name).as_uri() for name in ("net.py", "use.py"))
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         await opened(windows, window, net, RENAMED)
         await indexed(windows, tmp_path, "use.py")
         window.change(net, RENAME)
@@ -288,8 +274,7 @@ async def test_an_open_file_of_another_folder_hides_none_of_the_same_name(tmp_pa
         (folder / "use.py").write_text("import os\nfrom net import fetch\n")
     net = (one / "net.py").as_uri()
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(one)
+        window = await windows.begun(one)
         added = [{"uri": other.as_uri(), "name": "other"}]
         window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})
         await indexed(windows, other, "use.py")
@@ -306,8 +291,7 @@ async def test_all_edits_come_at_once_where_the_client_wants_them(tmp_path: Path
     (tmp_path / "use.py").write_text("import os\nfrom net import fetch\n")
     net, use = ((tmp_path / name).as_uri() for name in ("net.py", "use.py"))
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         await opened(windows, window, net, f"{RENAMED}x = fetch(1)\ny = fetch(2)\n")
         await indexed(windows, tmp_path, "use.py")
         window.change(net, RENAME)
@@ -327,8 +311,7 @@ async def test_a_file_that_is_not_open_tells_whether_an_import_moves(tmp_path: P
     (tmp_path / "app/models.py").write_text(f"class {'User' if is_bound else 'Order'}:\n    holds = 'User'\n")
     first, second = ((tmp_path / name).as_uri() for name in ("first.py", "second.py"))
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         await opened(windows, window, first, old)
         await opened(windows, window, second, old)
         await indexed(windows, tmp_path, "app/models.py")

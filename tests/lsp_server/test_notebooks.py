@@ -13,6 +13,7 @@ from completion_engine.request import Completion, CompletionRequest
 from lsp_server.engine.engine_types import Load, OnTokens
 from lsp_server.workspace.settings import Settings
 from tests.hosts import PATIENCE_S
+from tests.waiting import until
 from tests.windows import ScriptedEngine, Window, insertion, load_scripted, windows_on
 
 
@@ -51,8 +52,7 @@ async def test_who_knows_a_folder_s_names(tmp_path: Path, uri: str, *, has_index
     (tmp_path / "loans.py").write_text("def lend(book):\n    return book\n")
     uri = uri.format(root=tmp_path)
     async with windows_on(engine.load_for, linger_s=0.0) as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":
             pass
         window.open(uri, "x = ")
@@ -112,8 +112,7 @@ class Editor:
 async def editor() -> AsyncIterator[Editor]:
     engine = Noting()
     async with windows_on(engine.load_for, linger_s=0.0) as windows:
-        window = await windows.open()
-        await window.begin()
+        window = await windows.begun()
         yield Editor(window, engine)
         await window.end()
 
@@ -239,8 +238,7 @@ async def test_a_notebook_is_drafted_from_while_it_is_open(tmp_path: Path) -> No
     engine = Noting()
     (tmp_path / ".gitignore").write_text("ignored.ipynb\n")
     async with windows_on(engine.load_for, linger_s=0.0) as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+        window = await windows.begun(tmp_path)
         server = windows.servers[0]
         for name, is_shown in (("loans.ipynb", True), ("ignored.ipynb", False)):
             path = str(tmp_path / name)
@@ -269,9 +267,7 @@ async def test_a_notebook_is_drafted_from_while_it_is_open(tmp_path: Path) -> No
             assert num_found("# zebra") == 0
             closed = {"notebookDocument": {"uri": editor.uri}, "cellTextDocuments": list(words)}
             window.notify("notebookDocument/didClose", closed)
-            async with asyncio.timeout(PATIENCE_S):
-                while num_found("quetzal = umbra"):  # noqa: ASYNC110 - waits for a thread
-                    await asyncio.sleep(0.02)
+            await until(lambda: not num_found("quetzal = umbra"))
             assert (await window.why(uri, 0, 0))["rule"] == "unknown-document"
         await window.end()
 

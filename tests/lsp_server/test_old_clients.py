@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.windows import place, windows_on
+from tests.windows import one_window, place
 
 URI = "file:///nowhere/a.py"
 
@@ -17,26 +17,20 @@ URI = "file:///nowhere/a.py"
     ids=str,
 )
 async def test_a_request_without_a_valid_trigger_is_answered(context: dict[str, Any] | None) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, "x = ")
         params = {**place(URI, 0, 4), **({} if context is None else {"context": context})}
         answer = await window.request("textDocument/inlineCompletion", params)
         assert [item["insertText"] for item in answer["items"]] == ["x = !"]
-        await window.end()
 
 
 async def test_an_unknown_trigger_counts_as_an_explicit_request() -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(trigger="manual")
+    async with one_window(trigger="manual") as window:
         window.open(URI, "x = ")
         for kind, texts in ((0, ["x = !"]), (2, [])):
             params = place(URI, 0, 4, triggerKind=kind)
             answer = await window.request("textDocument/inlineCompletion", params)
             assert [item["insertText"] for item in answer["items"]] == texts
-        await window.end()
 
 
 @pytest.mark.parametrize(
@@ -55,12 +49,9 @@ async def test_an_unknown_trigger_counts_as_an_explicit_request() -> None:
     ],
 )
 async def test_a_language_is_switched_off_under_any_of_its_names(sent: str, disabled: str) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(languages={disabled: False})
+    async with one_window(languages={disabled: False}) as window:
         item = {"uri": "file:///nowhere/file", "languageId": sent, "version": 1, "text": "x = "}
         window.notify("textDocument/didOpen", {"textDocument": item})
         assert await window.suggest(item["uri"], 0, 4) == []
         why = await window.why(item["uri"], 0, 4)
         assert why["rule"] == "language-disabled"
-        await window.end()

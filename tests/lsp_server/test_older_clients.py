@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lsp_server.handlers.older_clients import USER
-from tests.windows import Window, windows_on
+from tests.windows import Window, one_window, windows_on
 
 URI = "file:///nowhere/a.py"
 OLDER = {
@@ -110,8 +110,5 @@ async def test_the_model_is_the_one_that_the_settings_choose() -> None:
 
 
 async def test_other_clients_get_no_older_notification() -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         assert not heard(window)
-        await window.end()

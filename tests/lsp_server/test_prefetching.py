@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +10,8 @@ from completion_engine.cutting import tree
 from completion_engine.request import CompletionRequest
 from lsp_server.engine.scheduler import Scheduler
 from lsp_server.handlers import document_sync
-from tests.windows import insertion, place, windows_on
+from tests.waiting import until
+from tests.windows import insertion, one_window, place
 
 URI = "file:///a.py"
 SELECTED = {
@@ -41,32 +41,24 @@ async def test_the_next_request_is_prefetched_as_the_last_one_was(
 
     monkeypatch.setattr(Scheduler, "prefetch", prefetch)
     monkeypatch.setattr("lsp_server.workspace.prefetch.PAUSE_S", 0.0)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.open(URI, "p")
         await window.request("textDocument/inlineCompletion", place(URI, 0, 1, **context))
         window.change(URI, insertion(0, 1, "r"))
         for _ in range(2):
             await window.request("slipstream/stats")  # answered after the change
         assert expected == prefetched
-        await window.end()
 
 
 async def test_the_grammar_of_an_opened_document_is_loaded_once_before_any_request() -> None:
     """And none for a language that is only checked for errors, or that is unknown."""
     document_sync._load_grammar_early.cache_clear()
     tree._parser.cache_clear()
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         for name, language in (("a.lua", "lua"), ("b.lua", "lua"), ("c.zig", "zig"), ("d", "no such one")):
             item = {"uri": f"file:///{name}", "languageId": language, "version": 1, "text": ""}
             window.notify("textDocument/didOpen", {"textDocument": item})
         await window.request("slipstream/stats")  # answered after these
-        async with asyncio.timeout(60):
-            while not tree._parser.cache_info().currsize:  # noqa: ASYNC110 - another thread's, without an event
-                await asyncio.sleep(0.002)
-        await window.end()
+        await until(lambda: tree._parser.cache_info().currsize)
     assert (tree._parser.cache_info().misses, tree._parser("lua") is not None) == (1, True)
     assert document_sync._load_grammar_early.cache_info().misses == 1

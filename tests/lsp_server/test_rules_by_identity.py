@@ -12,7 +12,8 @@ import pytest
 from lsp_server.workspace import leave_rules, open_files
 from tests.hosts import PATIENCE_S
 from tests.remote_server import RemoteServer
-from tests.windows import insertion, load_beside_servers, windows_on
+from tests.waiting import until
+from tests.windows import insertion, load_beside_servers, one_window, windows_on
 
 FILES = {
     "project/.git/HEAD": "ref: refs/heads/main\n",
@@ -153,9 +154,7 @@ async def test_rules_hold_however_a_file_is_reached(
         if root is not None:
             marker = (root / "marker.py").as_uri()
             window.open(marker, "MARKER = ")
-            async with asyncio.timeout(PATIENCE_S):
-                while not indexes.is_shared(session.location_of(marker)):  # noqa: ASYNC110 - waits for a thread
-                    await asyncio.sleep(0.02)
+            await until(lambda: indexes.is_shared(session.location_of(marker)))
         assert indexes.is_shared(session.location_of(uri)) is row.is_shared
         await window.end()
 
@@ -184,9 +183,7 @@ async def test_a_settings_file_around_a_single_file_that_changes_holds_soon(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_files, "VALID_S", 0.0)
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         uri = (disk / "plain/excluded/deep/x.py").as_uri()
         window.open(uri, "x = ")
         assert await window.suggest(uri, 0, 4) == ["x = !"]
@@ -198,13 +195,11 @@ async def test_a_settings_file_around_a_single_file_that_changes_holds_soon(
         window.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
         window.open(uri, "x = ")
         assert await window.suggest(uri, 0, 4) == []
-        await window.end()
 
 
 async def test_a_folder_that_is_closed_leaves_its_settings_with_its_open_documents(disk: Path) -> None:
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(disk / "project", maxTokens=90)
+        window = await windows.begun(disk / "project", maxTokens=90)
         uri = (disk / "project/open.py").as_uri()
         window.open(uri, "x = ")
         assert await window.suggest(uri, 0, 4) == ["x = !"]
@@ -221,8 +216,7 @@ async def test_the_index_of_a_repository_s_subfolder_leaves_out_what_the_reposit
     disk: Path,
 ) -> None:
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(disk / "project/sub")
+        window = await windows.begun(disk / "project/sub")
         async with asyncio.timeout(PATIENCE_S):
             while (await window.request("slipstream/stats"))["index"][0]["state"] != "ready":
                 pass

@@ -20,7 +20,7 @@ from lsp_server.protocol import adapter, notifications
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace import settings_reading
 from tests.waiting import until
-from tests.windows import Window, Windows, insertion, windows_on
+from tests.windows import Threads, Window, Windows, insertion, one_window, windows_on
 
 URI = "file:///somewhere/a.py"
 
@@ -29,20 +29,8 @@ def num_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
 
 
-class Threads:
-    """Those of servers that have begun since; tests before this one may have left theirs to wait for ever."""
-
-    def __init__(self) -> None:
-        self._before = set(threading.enumerate())
-
-    def __len__(self) -> int:
-        ours = ("reader", "writer", "index")
-        return sum(one.name.startswith(ours) for one in set(threading.enumerate()) - self._before)
-
-
 async def one_visit(windows: Windows, root: Path, *, in_order: bool) -> None:
-    window = await windows.open()
-    await window.begin(root)
+    window = await windows.begun(root)
     window.open(URI, "x = 1\n")
     assert await window.suggest(URI, 0, 5) == ["x = 1!"]
     window.change(URI, insertion(0, 5, "2"))
@@ -59,7 +47,7 @@ async def test_a_window_that_has_gone_leaves_no_server_no_descriptor_and_no_thre
     tmp_path: Path, in_order: bool
 ) -> None:
     (tmp_path / "a.py").write_text("def known(): pass\n")
-    threads = Threads()
+    threads = Threads("reader", "writer", "index")
     async with windows_on() as windows:
         await one_visit(windows, tmp_path, in_order=in_order)  # what is loaded once is loaded now
         servers = [weakref.ref(windows.servers.pop())]
@@ -89,7 +77,7 @@ async def test_a_window_that_goes_during_the_handshake_leaves_no_engine_user_and
         return read_file(path)
 
     monkeypatch.setattr(settings_reading, slow, read_slowly)
-    threads = Threads()
+    threads = Threads("reader", "writer", "index")
     wanted = {"pull": "workspace/configuration", "registration": "client/registerCapability"}.get(step)
     async with windows_on() as windows:
         window = await windows.open()
@@ -164,26 +152,20 @@ NOTIFICATIONS = [
 
 @pytest.mark.parametrize(("method", "params"), NOTIFICATIONS)
 async def test_handlers_that_are_done_are_not_kept(method: str, params: dict[str, Any]) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         before = num_futures()
         for _ in range(500):
             window.notify(method, params)
         await window.request("slipstream/stats")
         assert num_futures() < before + 20
-        await window.end()
 
 
 async def test_commands_that_are_done_are_not_kept(tmp_path: Path) -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+    async with one_window(tmp_path) as window:
         before = num_futures()
         for command in ["slipstream.purgeIndex", "slipstream.accepted"] * 20:
             await window.request("workspace/executeCommand", {"command": command, "arguments": ["x"]})
         assert num_futures() < before + 20
-        await window.end()
 
 
 async def test_a_window_with_too_much_under_way_is_read_on_when_some_of_it_is_done(
@@ -234,8 +216,7 @@ async def test_a_window_that_is_alone_is_read_on_at_once_after_a_long_turn(
             pass
 
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+        window = await windows.begun()
         windows.servers[0].protocol.connect("test/burn", burn)
         monkeypatch.setattr(asyncio, "sleep", note)
         window.notify("test/burn", {})
@@ -250,17 +231,11 @@ async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in
     monkeypatch.setattr(notifications, "PAUSE_S", 600.0)
     file = tmp_path / ".slipstream.toml"
 
-    def told() -> list[str]:
-        shown = [message for message in window.heard if message["method"] == "window/showMessage"]
-        return [message["params"]["message"] for message in shown]
-
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+    async with one_window(tmp_path) as window:
         for number in range(20):
             file.write_text(f"unknown{number} = 1\n")
             window.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
-            await window.until(told)
+            await window.until(lambda: window.shown)
         file.write_text('languages = { "*" = false }\n')
         window.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": file.as_uri(), "type": 2}]})
         uri = (tmp_path / "a.py").as_uri()
@@ -268,9 +243,8 @@ async def test_a_settings_file_that_is_wrong_in_ever_new_ways_is_told_of_once_in
         async with asyncio.timeout(60):
             while await window.suggest(uri, 0, 1):  # the last state is in force: all before were read
                 pass
-        assert len(told()) == 1
-        assert "unknown0" in told()[0]
-        await window.end()
+        assert len(window.shown) == 1
+        assert "unknown0" in window.shown[0]
 
 
 @pytest.mark.parametrize("teller", ["our own watch", "a save"])
@@ -281,9 +255,7 @@ async def test_a_settings_file_is_read_again_whoever_tells_of_it(
     capabilities = {"textDocument": {"inlineCompletion": {}}, "workspace": watching}
     monkeypatch.setattr("tests.windows.CAPABILITIES", capabilities)
     file, uri = tmp_path / ".slipstream.toml", (tmp_path / "a.py").as_uri()
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin(tmp_path)
+    async with one_window(tmp_path) as window:
         window.open(uri, "x")
         assert await window.suggest(uri, 0, 1)
         file.write_text('languages = { "*" = false }\n')
@@ -292,4 +264,3 @@ async def test_a_settings_file_is_read_again_whoever_tells_of_it(
         async with asyncio.timeout(60):
             while await window.suggest(uri, 0, 1):
                 pass
-        await window.end()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.windows import Window, insertion, windows_on
+from tests.windows import Window, insertion, one_window, windows_on
 
 URI = "file:///somewhere/a.py"
 
@@ -48,7 +48,7 @@ async def test_a_change_that_cannot_be_read_makes_the_text_unknown_until_it_is_s
         window.change(URI, insertion(0, 0, "x"), version=3)
         assert await window.suggest(URI, 0, 4) == []
         assert "could not be read" in (await window.why(URI, 0, 4))["reason"]
-        (shown,) = [one["params"]["message"] for one in window.heard if one["method"] == "window/showMessage"]
+        (shown,) = window.shown
         assert "a.py" in shown
         window.change(URI, {"text": "whole"}, version=4)
         assert await window.suggest(URI, 0, 5) == ["whole!"]
@@ -56,13 +56,10 @@ async def test_a_change_that_cannot_be_read_makes_the_text_unknown_until_it_is_s
 
 
 async def test_an_open_that_cannot_be_read_is_an_unknown_text() -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         window.notify("textDocument/didOpen", {"textDocument": {"uri": URI, "version": 1, "text": 7}})
         window.notify("textDocument/didOpen", {"textDocument": {"uri": [], "text": 7}})
         window.notify("notebookDocument/didChange", {"notebookDocument": {"uri": {}}})
         assert await window.suggest(URI, 0, 1) == []
         window.change(URI, {"text": "whole"}, version=2)
         assert await window.suggest(URI, 0, 5) == ["whole!"]
-        await window.end()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.language_client import LanguageClient, PendingRequest, ServerGoneError
+from lsp_server.commands.language_client import INVOKED, LanguageClient, PendingRequest, ServerGoneError
 from lsp_server.commands.player import SERVER_COMMAND
 
 STEPS = (
@@ -60,11 +60,7 @@ async def _live(
     client: LanguageClient, folder: Path, settings: Mapping[str, Any], step: str, number: int
 ) -> None:
     uri = (folder / f"window{number}.py").as_uri()
-    at = {
-        "textDocument": {"uri": uri},
-        "position": {"line": 1, "character": 7},
-        "context": {"triggerKind": 1},
-    }
+    place = {"line": 1, "character": 7}
     for reached in STEPS:
         if reached == "asked to initialize":
             if step == reached:
@@ -74,13 +70,12 @@ async def _live(
         elif reached == "opened":
             client.open(uri, TEXT, language="python")
         elif reached == "asked":
-            pending = client.send("textDocument/inlineCompletion", at)
+            pending = client.ask(uri, place, INVOKED)
         elif reached == "answered":
             await pending
         elif reached == "typed on":
-            place = {"line": 1, "character": 7}
             client.change(uri, [{"range": {"start": place, "end": place}, "text": "u"}])
-            client.send("textDocument/inlineCompletion", at)
+            client.ask(uri, place, INVOKED)
         if reached == step:
             return
 
@@ -156,16 +151,8 @@ class OpenFile:
             self._line, self._column = (self._line + 1, 0) if key == "\n" else (self._line, self._column + 1)
             if pending is not None and not pending.answer.done():
                 client.cancel(pending.id)
-            pending = client.send("textDocument/inlineCompletion", self._request())
+            pending = client.ask(self.uri, {"line": self._line, "character": self._column})
             if at % 8 == 0:
                 async with asyncio.timeout(PATIENCE_S):
                     num_answered += bool((await pending)["items"])
         return num_answered
-
-    def _request(self) -> dict[str, Any]:
-        position = {"line": self._line, "character": self._column}
-        return {
-            "textDocument": {"uri": self.uri},
-            "position": position,
-            "context": {"triggerKind": 2},
-        }

@@ -18,10 +18,10 @@ from typing import Any
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.player import running_server, stats_of, wait_until_ready
+from lsp_server.scripted_typing.screen import Buffer
 from lsp_server.workspace.measurements import percentiles
 from tests.benchmarks import judging
 
-_TYPING = 2  # an editor's trigger kind: the user types and has not asked
 _POLL_S = 0.2
 _MAX_MOVE_S = 600.0
 Progress = Callable[[int, int], None]
@@ -84,7 +84,7 @@ async def _ask_all(
     fixed = {"index": {"enabled": False}}
     answers: list[ColdAnswer] = []
     async with running_server(root, settings={**settings, **fixed}, env=dict(os.environ)) as client:
-        await wait_until_ready(client, lambda *_: None)
+        await wait_until_ready(client)
         await until_settled(client)
         for sample in samples:
             answers.append(await _ask(client, sample, root))
@@ -105,16 +105,12 @@ async def until_settled(client: LanguageClient) -> None:
 async def _ask(client: LanguageClient, sample: Sample, root: Path) -> ColdAnswer:
     uri = (root / sample.document).as_uri()
     client.open(uri, sample.prefix + sample.suffix, language=sample.language)
-    column = len(sample.prefix[sample.prefix.rfind("\n") + 1 :].encode("utf-16-le")) // 2
-    position = {"line": sample.prefix.count("\n"), "character": column}
-    place = {"textDocument": {"uri": uri}, "position": position}
+    position = Buffer(sample.prefix, "").position
     begin = time.perf_counter()
-    result = await client.request(
-        "textDocument/inlineCompletion", {**place, "context": {"triggerKind": _TYPING}}
-    )
+    result = await client.ask(uri, position)
     ms = (time.perf_counter() - begin) * 1e3
     items = (result or {}).get("items", [])
-    why = await client.request("slipstream/why", place) or {}
+    why = await client.request("slipstream/why", {"textDocument": {"uri": uri}, "position": position}) or {}
     client.close(uri)
     text = str(items[0]["insertText"]) if items else ""
     return ColdAnswer(sample, text, ms, why.get("stats") or {}, "" if text else why.get("rule") or "none")

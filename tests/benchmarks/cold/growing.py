@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from completion_engine.next_edit.edits import common_ends
-from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.language_client import AUTOMATIC, INVOKED, LanguageClient
 from lsp_server.commands.local_engine import Sample
 from lsp_server.commands.player import running_server, wait_until_ready
+from lsp_server.scripted_typing.screen import Buffer
 from lsp_server.workspace.growth import GREW
 from tests.benchmarks.cold.answers import Progress, until_settled
 
 TIMES_S = (0.1, 0.3, 0.6, 1.2, 2.5)
-_AUTOMATIC, _INVOKED = 2, 1
 _MAX_WAIT_S = 60.0
 
 
@@ -38,18 +38,16 @@ class Screen:
     def begin(self) -> None:
         """Ask as after a key."""
         self._begin = time.perf_counter()
-        self._tasks.append(asyncio.create_task(self.ask(_AUTOMATIC)))
+        self._tasks.append(asyncio.create_task(self.ask()))
 
     def grew(self, params: Mapping[str, Any]) -> None:
         """Ask again, if the notification is about this cursor."""
         if params["textDocument"]["uri"] == self._uri and params["position"] == self._position:
-            self._tasks.append(asyncio.create_task(self.ask(_AUTOMATIC)))
+            self._tasks.append(asyncio.create_task(self.ask()))
 
-    async def ask(self, kind: int, **more: Any) -> None:
+    async def ask(self, kind: int = AUTOMATIC) -> None:
         """Ask, and show the answer."""
-        place = {"textDocument": {"uri": self._uri}, "position": self._position}
-        params = {**place, "context": {"triggerKind": kind}, **more}
-        result = await self._client.request("textDocument/inlineCompletion", params)
+        result = await self._client.ask(self._uri, self._position, kind)
         items = (result or {}).get("items", [])
         self.changes.append((time.perf_counter() - self._begin, items[0]["insertText"] if items else ""))
 
@@ -86,34 +84,26 @@ async def _measure(
     own = {**settings, "index": {"enabled": False}}
     more: dict[str, Any] | None = None if knows_growth else {"experimental": {}}
     async with running_server(root, settings=own, env=dict(os.environ), capabilities=more) as client:
-        await wait_until_ready(client, lambda *_: None)
+        await wait_until_ready(client)
         await until_settled(client)
-        screens: list[Screen] = []
-
-        def grew(params: Mapping[str, Any]) -> None:
-            if screens:
-                screens[-1].grew(params)
-
-        client.on_notification(GREW, grew)
         for sample in samples:
-            found.append(await _look(client, sample, root, screens))
+            found.append(await _look(client, sample, root))
             progress(len(found), len(samples))
     return found
 
 
-async def _look(client: LanguageClient, sample: Sample, root: Path, screens: list[Screen]) -> dict[str, Any]:
+async def _look(client: LanguageClient, sample: Sample, root: Path) -> dict[str, Any]:
     uri = (root / sample.document).as_uri()
     client.open(uri, sample.prefix + sample.suffix, language=sample.language)
-    column = len(sample.prefix[sample.prefix.rfind("\n") + 1 :].encode("utf-16-le")) // 2
-    screen = Screen(client, uri, {"line": sample.prefix.count("\n"), "character": column})
-    screens.append(screen)
+    screen = Screen(client, uri, Buffer(sample.prefix, "").position)
+    stop_listening = client.on_notification(GREW, screen.grew)
     screen.begin()
     await asyncio.sleep(TIMES_S[-1])
-    screens.clear()  # a notification that crosses the request below would replace it
+    stop_listening()  # a notification that crosses the request below would replace it
     async with asyncio.timeout(_MAX_WAIT_S):
         await screen.end()
     shown = [screen.text_at(seconds) for seconds in TIMES_S]
-    await screen.ask(_INVOKED)
+    await screen.ask(INVOKED)
     client.close(uri)
     return {
         "sample": sample,

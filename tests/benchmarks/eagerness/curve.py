@@ -12,15 +12,14 @@ from completion_engine.decoding.low_confidence_names import IsKnown, num_confide
 from completion_engine.probability import SHIPPED, Calibration
 from completion_engine.request import Forecast
 from completion_engine.text_window import CursorContext
-from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog
+from lsp_server.scripted_typing.screen import USUAL_PACE_MS, ScreenLog, ShownSuggestion
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, TypistName
+from lsp_server.scripted_typing.typist import TYPISTS, TypistName
 
 ForecastAt = Callable[[str, str], Forecast]
 KnowsAt = Callable[[str, str], IsKnown | None]
 Show = Callable[[str, str], ShownSuggestion]
 _ANSWER_MS = 60.0  # from a key to its suggestion
-_PAUSE_AFTER_ACCEPTING = 1.2  # in units of the pace
 _NOTHING = ShownSuggestion("", 0)
 
 
@@ -46,20 +45,14 @@ def shows(
 
 def walk(plan: TypingPlan, show: Show, name: TypistName = "eager") -> ScreenLog:
     """Type a plan, with the suggestion after each key; a text stays while its beginning is typed."""
-    typist = TYPISTS[name].at_start(plan, Buffer("", ""))
+    typist = TYPISTS[name].at_start(plan)
     shown, seen = _NOTHING, typist.buffer.left
-    while (stroke := typist.next_stroke) is not None:
-        typist.press()
-        pause = typist.pause_after(stroke)
-        while True:
-            left = typist.buffer.left
-            shown = _going_on(shown, seen, left, show(left, typist.buffer.right))
-            seen = left
-            typist.see(shown if shown.text else None, max(0.0, USUAL_PACE_MS * pause - _ANSWER_MS))
-            if not shown.text or (taken := typist.consider(shown)) is None:
-                break
-            typist.accept(taken)
-            shown, pause = _NOTHING, _PAUSE_AFTER_ACCEPTING
+    while (step := typist.step(shown)) is not None:
+        left = typist.buffer.left
+        before = shown if step.taken is None else _NOTHING
+        shown = _going_on(before, seen, left, show(left, typist.buffer.right))
+        seen = left
+        typist.see(shown if shown.text else None, max(0.0, USUAL_PACE_MS * step.pause - _ANSWER_MS))
     return typist.screen
 
 

@@ -22,7 +22,7 @@ import psutil
 import typer
 
 from completion_engine.config import DEFAULT_TARGET
-from lsp_server.commands.language_client import LanguageClient, PendingRequest
+from lsp_server.commands.language_client import AUTOMATIC, LanguageClient, PendingRequest
 from lsp_server.commands.player import SERVER_COMMAND, wait_until_ready
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
 from lsp_server.protocol.framing import ResponseError
@@ -142,7 +142,7 @@ async def _measured(
                 "nextEdit": "automatic" if asks else "off",
             }
             await client.initialize(typist.root, settings=settings)
-            await wait_until_ready(client, lambda *_: None)
+            await wait_until_ready(client)
             served.append(Served(name, client, asks))
         for at, rename in enumerate(plan):
             report("Renaming", at, len(plan))
@@ -187,8 +187,7 @@ class _Typist:
             change = {"range": _range(line, start, end if not number else start), "text": char}
             at_s = time.perf_counter()
             served.client.change(uri, [change])
-            params = {**_at(uri, line, start + 1), "context": {"triggerKind": 2}}
-            asked = served.client.send("textDocument/inlineCompletion", params)
+            asked = served.client.ask(uri, {"line": line, "character": start + 1})
             timed = asyncio.create_task(_timed(served, asked, at_s))
             if number < len(rename.new) - 1:
                 await asyncio.sleep(self._pace_s)
@@ -199,7 +198,8 @@ class _Typist:
 
     async def _ask_for_edit(self, served: Served, uri: str, line: int, column: int, last_s: float) -> None:
         await asyncio.sleep(max(0.0, last_s + self._pause_s - time.perf_counter()))
-        params = {**_at(uri, line, column), "context": {"triggerKind": 2, "otherDocuments": True}}
+        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
+        params = {**place, "context": {"triggerKind": AUTOMATIC, "otherDocuments": True}}
         found = await asyncio.wait_for(
             served.client.request("textDocument/copilotInlineEdit", params), _MAX_WAIT_S
         )
@@ -227,10 +227,6 @@ async def _timed(served: Served, asked: PendingRequest, at_s: float) -> None:
 def _processor_s(process: psutil.Process) -> float:
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
     return sum(each.user + each.system for each in times)
-
-
-def _at(uri: str, line: int, column: int) -> dict[str, Any]:
-    return {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
 
 
 def _range(line: int, start: int, end: int) -> dict[str, Any]:

@@ -6,18 +6,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lsp_server.commands.player import Answer
-from lsp_server.scripted_typing.screen import ScreenLog
+from lsp_server.scripted_typing.screen import Buffer, ScreenLog, ShownSuggestion
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, Typist, TypistName
+from lsp_server.scripted_typing.typist import TYPISTS, Typist, TypistName
 from tests.benchmarks.keystrokes.vim_client import LlamaVim
 from tests.benchmarks.keystrokes.vim_context import Cursor
 from tests.benchmarks.replay.shown_wrong import ShownWrong
-
-PAUSE_AFTER_ACCEPTING = 2.0  # in units of the pace, as the player of a replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +105,15 @@ async def type_plan(typist: Typist, pace_ms: float, watcher: Watcher, screen: Sc
     the next key; it returns what is shown at the end of them.
     """
     answers: list[Answer] = []
+    answer: Answer | None = None
     typist.screen.pace_ms = pace_ms
-
-    async def answer_at(start: float, pause_ms: float) -> Answer:
+    while (step := typist.step(answer.suggestion if answer is not None else None)) is not None:
+        answers += [answer.before(step)] if answer is not None else []
+        start, pause_ms = time.perf_counter(), step.pause * pace_ms
         answer = await screen(typist, start, pause_ms)
         typist.see(answer.suggestion, max(0.0, pause_ms - answer.ms))
         await watcher.watch(answer, typist)
-        return answer
-
-    while (stroke := typist.next_stroke) is not None:
-        start = time.perf_counter()
-        typist.press()
-        answer = await answer_at(start, typist.pause_after(stroke) * pace_ms)
-        while answer.suggestion and (taken := typist.consider(answer.suggestion)):
-            answers.append(replace(answer, how=taken.how, num_taken_chars=len(taken.text)))
-            start = time.perf_counter()
-            typist.accept(taken)
-            answer = await answer_at(start, PAUSE_AFTER_ACCEPTING * pace_ms)
-        answers.append(answer)
-    return answers
+    return [*answers, answer] if answer is not None else answers
 
 
 async def rest_of(start: float, pause_ms: float) -> None:
@@ -151,7 +139,7 @@ async def type_with_llama_vim(
 
     ring = asyncio.create_task(client.tend_ring())
     try:
-        person = TYPISTS[typist].at_start(plan, Buffer("", ""))
+        person = TYPISTS[typist].at_start(plan)
         answers = await type_plan(person, pace_ms, watcher, screen)
         await client.finish()
     finally:

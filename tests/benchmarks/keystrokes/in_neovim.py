@@ -18,8 +18,9 @@ from typing import Any
 
 from completion_engine.errors import MachineError, UserError
 from lsp_server.commands.player import Answer
+from lsp_server.scripted_typing.screen import Buffer, ShownSuggestion
 from lsp_server.scripted_typing.typing_plan import TypingPlan
-from lsp_server.scripted_typing.typist import TYPISTS, Buffer, ShownSuggestion, Typist, TypistName
+from lsp_server.scripted_typing.typist import TYPISTS, Typist, TypistName
 from tests.benchmarks.keystrokes.file_run import Watcher, rest_of, type_plan
 from tests.benchmarks.keystrokes.llama_server import LlamaServer
 from tests.editors import programs
@@ -119,7 +120,7 @@ class InNeovim:
 
     async def type(self, pace_ms: float, watcher: Watcher, name: TypistName = "eager") -> list[Answer]:
         """Press the plan's keys. Raises MachineError when the editor does not hold its text at the end."""
-        typist = TYPISTS[name].at_start(self._plan, Buffer("", ""))
+        typist = TYPISTS[name].at_start(self._plan)
         left, right = typist.buffer.left, typist.buffer.right
 
         async def screen(typist: Typist, start: float, pause_ms: float) -> Answer:

@@ -197,7 +197,7 @@ async def type_with_slipstream(
         env = {"SLIPSTREAM_INDEX_DIR": index_dir, **forced(options.instruction_set)}
         chosen = {**settings, "index": {"exclude": [f"/{file.name}"]}}
         async with running_server(file.root, settings=chosen, env=env) as client:
-            await wait_until_ready(client, lambda *_: None)
+            await wait_until_ready(client)
             watcher = Watcher()
             pace_ms, typist = options.pace_ms, options.typist
             player = Player(client, path, file.plan, pace_ms=pace_ms, watch=watcher.watch, typist=typist)

@@ -11,7 +11,8 @@ from typing import Any
 
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import ratio
-from lsp_server.scripted_typing.typist import ShownSuggestion, Typist
+from lsp_server.scripted_typing.screen import ShownSuggestion
+from lsp_server.scripted_typing.typist import Typist
 
 
 def num_left_of_line(typist: Typist, suggestion: ShownSuggestion) -> int:

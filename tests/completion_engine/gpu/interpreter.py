@@ -13,6 +13,7 @@ import pytest
 
 from completion_engine.target_model import language_model
 from completion_engine.target_model.language_model import WIDTHS, LanguageModel
+from completion_engine.target_model.measuring import measure
 from completion_engine.target_model.passes import Findings
 
 
@@ -154,20 +155,27 @@ def language_patched_once() -> Iterator[None]:
 KNOWN = Findings(True, True, True, dict.fromkeys(WIDTHS, 1.0), 0.0, {1: 1.0}, are_final=True)
 
 
-def unmeasured(target: LanguageModel) -> Findings:
-    """Findings of a load that has measured no pass: interpreted, that takes most of a minute."""
+def quickly_measured(target: LanguageModel) -> Findings:
+    """Findings of a load. No pass of our own kernels is measured: interpreted, that takes most of a minute.
+
+    The interpreter stays for a whole run of tests, in which other targets measure theirs.
+    """
+    from completion_engine.gpu.decoder import GraphedDecoder
+
+    if not isinstance(target.decoder, GraphedDecoder):
+        return measure(target)
     flags = target.is_row_invariant, target.verifies_drafts, target.verifies_trees
     return Findings(*flags, dict.fromkeys(target.widths, 1.0), 0.0, target.governor.paces)
 
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Kernels that are launched in the block run on the CPU, as hardware computes; no pass is measured."""
+    """Kernels that are launched in the block run on the CPU, as hardware computes; they are not measured."""
     from triton.language.semantic import TritonSemantic
     from triton.runtime.interpreter import InterpreterBuilder
 
     with pytest.MonkeyPatch.context() as patch, language_patched_once(), types_made_once():
-        patch.setattr(language_model, "measure", unmeasured)
+        patch.setattr(language_model, "measure", quickly_measured)
         patch.setattr(TritonSemantic, "binary_op_sanitize_overflow_impl", check_no_overflow)
         patch.setattr(InterpreterBuilder, "create_dot", dot_alike)
         patch.setattr(InterpreterBuilder, "create_fma", fused_alike)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +166,7 @@ def test_the_shared_process_is_ended_first(environment: dict[str, str], loopback
         assert host.stdout is not None
         assert host.stdout.readline() == b"listens\n"
         assert everything(sockets)
+        threading.Thread(target=host.wait, daemon=True).start()  # a process that ended exists until that
         done = run(environment, *SLIPSTREAM, "--yes")
         assert done.returncode == 0, done.stderr
         assert f"process {host.pid}" in done.stdout

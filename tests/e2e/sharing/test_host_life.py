@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hosts import PATIENCE_S, Hosts, has_ended
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Editor
@@ -51,9 +52,7 @@ async def test_a_killed_host_takes_the_relays_along_and_the_next_window_has_a_ne
         assert await works(other)
         pid = hosts.only()["pid"]
         os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE_S):
-            while None in {one.client.process.returncode, other.client.process.returncode}:  # noqa: ASYNC110 - waits for other processes
-                await asyncio.sleep(0.02)
+        await until(lambda: None not in {one.client.process.returncode, other.client.process.returncode})
         assert (one.client.process.returncode, other.client.process.returncode) == (1, 1)
         async with start_window(tmp_path) as again:
             assert await works(again)

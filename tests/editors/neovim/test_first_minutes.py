@@ -31,38 +31,48 @@ def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-def shell_lines(path: Path) -> str:
-    """The commands of a guide that unpack the plugin."""
-    (found,) = [block for block in blocks(path, "") if "slipstream.nvim" in block]
-    return found
+def first_lines(path: Path) -> tuple[str, str]:
+    """The commands of a guide that unpack the plugin, and its line for `init.lua` after that."""
+    (commands,) = [block for block in blocks(path, "") if "slipstream.nvim" in block]
+    (setup,) = set(re.findall(r"call\s+`(require[^`]+)`", path.read_text()))
+    return commands, setup
 
 
-def setup_line(path: Path) -> str:
-    """The line of a guide for `init.lua`, after the plugin was unpacked."""
-    (found,) = set(re.findall(r"call\s+`(require[^`]+)`", path.read_text()))
-    return found
-
-
-@pytest.fixture
-def environment(tmp_path: Path, real_model_dir: Path, hosts: Hosts) -> dict[str, str]:
+def clean_home(home: Path, real_model_dir: Path, hosts: Hosts) -> dict[str, str]:
     """A clean home, with `slipstream` on the PATH. Only what takes minutes to make is taken along."""
-    path = tmp_path / "bin"
+    path = home / "bin"
     path.mkdir()
     (path / "slipstream").symlink_to(SERVER)
-    config = tmp_path / ".config" / "slipstream" / "config.toml"
+    config = home / ".config" / "slipstream" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(f'target = "{DEFAULT_TARGET}"\n')  # auto would fetch a larger one
     return {
         "PATH": f"{path}{os.pathsep}{os.defpath}",
-        "HOME": str(tmp_path),
+        "HOME": str(home),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),  # has kernels
-        "XDG_CONFIG_HOME": str(tmp_path / ".config"),
-        "SLIPSTREAM_INDEX_DIR": str(tmp_path / "index"),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "SLIPSTREAM_INDEX_DIR": str(home / "index"),
         "SLIPSTREAM_MODEL_DIR": str(real_model_dir.parents[1]),
         **hosts.env,
     }
+
+
+@pytest.fixture
+def environment(tmp_path: Path, real_model_dir: Path, hosts: Hosts) -> dict[str, str]:
+    """A home of the test's own, in which the model was never loaded."""
+    return clean_home(tmp_path, real_model_dir, hosts)
+
+
+@pytest.fixture(scope="module")
+def one_environment(
+    tmp_path_factory: pytest.TempPathFactory, real_model_dir: Path, hosts: Hosts
+) -> dict[str, str]:
+    """A home that several tests use after each other, so that one process serves them."""
+    home = tmp_path_factory.mktemp("home")
+    homes = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "STATE")}
+    return {**clean_home(home, real_model_dir, hosts), **homes, "SLIPSTREAM_HOST_LINGER_S": "30"}
 
 
 @pytest.fixture
@@ -75,18 +85,16 @@ def document(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unpacked(tmp_path: Path, environment: dict[str, str]) -> Callable[[Path], None]:
+def unpacked(tmp_path: Path, environment: dict[str, str]) -> Callable[[str], None]:
     """Builds the archive of a release and unpacks it by a guide's commands."""
 
-    def unpack(guide: Path) -> None:
+    def unpack(commands: str) -> None:
         tree = tmp_path / "tree"
         shutil.copytree(PLUGIN, tree / "editors" / "neovim")
         for name in ("pyproject.toml", "LICENSE"):
             shutil.copy(ROOT / name, tree)
         build_plugin(tree, tmp_path, 0)
-        subprocess.run(
-            ["/bin/bash", "-e", "-c", shell_lines(guide)], cwd=tmp_path, env=environment, check=True
-        )
+        subprocess.run(["/bin/bash", "-e", "-c", commands], cwd=tmp_path, env=environment, check=True)
 
     return unpack
 
@@ -111,15 +119,20 @@ def terminal(
         one.close()
 
 
-@pytest.mark.parametrize("guide", [ROOT / "README.md", PLUGIN / "README.md"], ids=["README", "guide"])
+# Guides that say the same are followed once.
+FIRST_LINES = dict.fromkeys(map(first_lines, (ROOT / "README.md", PLUGIN / "README.md")))
+
+
+@pytest.mark.parametrize(("commands", "setup"), FIRST_LINES, ids=map(str, range(len(FIRST_LINES))))
 def test_the_lines_of_the_guide_lead_to_a_suggestion_without_any_message(
-    guide: Path,
-    unpacked: Callable[[Path], None],
+    commands: str,
+    setup: str,
+    unpacked: Callable[[str], None],
     terminal: Callable[[str], Terminal],
     document: Path,
 ) -> None:
-    unpacked(guide)
-    screen = terminal(setup_line(guide))
+    unpacked(commands)
+    screen = terminal(setup)
     until_shown(screen, r"(def perimeter)")
     screen.press("G", "A")
     shown = retype_until(screen, "ret", r"perimeter\(width, height\):\n +(return \S.*?) *$")
@@ -147,12 +160,12 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_lines_of_the_other_guides_give_a_suggestion_and_no_message(
-    name: str, start: Start, version: str, environment: dict[str, str], document: Path
+    name: str, start: Start, version: str, one_environment: dict[str, str], document: Path
 ) -> None:
     lines, only = LINES[name]
     if only not in ("", version):
         pytest.skip(f"needs Neovim {only}")
-    editor = start(f"vim.o.swapfile = false\n{lines}", **environment)
+    editor = start(f"vim.o.swapfile = false\n{lines}", **one_environment)
     editor.edit(document)
     editor.until("return #vim.lsp.get_clients({ name = 'slipstream', bufnr = 0 }) > 0")
     assert suggested(editor)
@@ -178,7 +191,7 @@ MANAGER = "require('lazy').setup({ spec = { %s }, rocks = { enabled = false } })
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_snippets_of_the_guide_work_with_the_real_plugins(
-    name: str, start: Start, environment: dict[str, str], document: Path
+    name: str, start: Start, one_environment: dict[str, str], document: Path
 ) -> None:
     folder = programs.client_source(name)
     (snippet,) = [block for block in blocks(PLUGIN / "README.md", "lua") if OTHERS[name] in block]
@@ -187,7 +200,7 @@ def test_the_snippets_of_the_guide_work_with_the_real_plugins(
     else:
         setup = "require('slipstream').setup({ keymaps = { accept = false } })"
         lines = f"vim.opt.rtp:prepend('{PLUGIN}')\n{setup}\n{snippet}"
-    editor = start(f"vim.o.swapfile = false\nvim.opt.rtp:prepend('{folder}')\n{lines}", **environment)
+    editor = start(f"vim.o.swapfile = false\nvim.opt.rtp:prepend('{folder}')\n{lines}", **one_environment)
     editor.vim.command("doautocmd User VeryLazy")
     editor.edit(document)
     editor.until("return #vim.lsp.get_clients({ name = 'slipstream', bufnr = 0 }) > 0")

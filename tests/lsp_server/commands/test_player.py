@@ -21,18 +21,20 @@ class GrowingServer:
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
         self.grew: Callable[[Any], None] = lambda _: None
+        self.gone: list[Callable[[Any], None]] = []
 
-    def on_notification(self, method: str, handler: Callable[[Any], None]) -> None:
+    def on_notification(self, method: str, handler: Callable[[Any], None]) -> Callable[[], None]:
         assert method == GREW
         self.grew = handler
+        return lambda: self.gone.append(handler)
 
-    def send(self, method: str, params: Any) -> PendingRequest:
-        answer = asyncio.get_running_loop().create_future()
-        if method == "textDocument/inlineCompletion":
-            text = self.texts.pop(0) if self.texts else ""
-            answer.set_result({"items": [{"insertText": text}] if text else []})
-            if self.texts:
-                asyncio.get_running_loop().call_soon(self.grew, params)
+    def ask(self, uri: str, position: dict[str, int]) -> PendingRequest:
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        text = self.texts.pop(0) if self.texts else ""
+        answer.set_result({"items": [{"insertText": text}] if text else []})
+        if self.texts:
+            loop.call_soon(self.grew, {"textDocument": {"uri": uri}, "position": position})
         return PendingRequest(0, answer)
 
     async def request(self, *_: Any) -> dict[str, Any]:
@@ -41,7 +43,7 @@ class GrowingServer:
     def ignore(self, *_: Any, **__: Any) -> None:
         pass
 
-    open = change = close = notify = cancel = ignore
+    open = change = close = notify = cancel = send = ignore
 
 
 async def played(*texts: str) -> tuple[list[str], int]:
@@ -50,6 +52,7 @@ async def played(*texts: str) -> tuple[list[str], int]:
     plan = plan_typing(CODE, start=CODE.index(" * "), end=CODE.index("amount") + 1, seed=3)
     player = Player(cast("LanguageClient", server), Path("/a.py"), plan, pace_ms=1000)
     answers = await player.play(lambda: any(answer.num_taken_chars for answer in player.answers))
+    assert server.gone == [server.grew]  # nothing of it stays on the client
     return [
         one.suggestion.text for one in answers if one.suggestion and one.num_taken_chars
     ], player.person.screen.num_texts

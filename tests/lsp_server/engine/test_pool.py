@@ -13,7 +13,6 @@ import pytest
 
 from completion_engine.errors import MachineError
 from completion_engine.request import (
-    Cancellation,
     CancelledError,
     Completion,
     CompletionRequest,
@@ -32,6 +31,7 @@ from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
 from tests.clock import Clock
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 STEP_S = 0.005
 PATIENCE_S = 60.0  # longest time of a busy machine
@@ -39,7 +39,7 @@ LINGER_S = 600.0
 
 
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(QuietEngine):
     """Answers after `num_steps` steps, or fails; if it ignores cancellation, it never ends."""
 
     target: str
@@ -62,12 +62,6 @@ class ScriptedEngine:
         if self.failure:
             raise self.failure
         return Completion(f"{request.prefix} by {self.target}", 0, CompletionStats())
-
-    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        del request
-
-    def idle(self, cancellation: Cancellation) -> bool:
-        return False
 
     def forget(self, document: str) -> None:
         self.forgotten.append(document)

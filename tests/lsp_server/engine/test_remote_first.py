@@ -12,7 +12,6 @@ import pytest
 
 from completion_engine.errors import RemoteError
 from completion_engine.request import (
-    Cancellation,
     CancelledError,
     Completion,
     CompletionRequest,
@@ -26,13 +25,14 @@ from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import RemoteSettings, Settings
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 REMOTE = Settings(target="small", remote=RemoteSettings(url="https://models.example.org"))
 LEAVES = {"servers": "models.example.org", "leaves": "the window"}
 
 
 @dataclass
-class Engine:
+class Engine(QuietEngine):
     """Answers by its name, after the faults that are still in its way; `may_go` holds it up."""
 
     name: str
@@ -48,15 +48,6 @@ class Engine:
             if request.cancellation.is_cancelled:
                 raise CancelledError
         return Completion(f"{request.prefix} by {self.name}", 0, CompletionStats())
-
-    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        pass
-
-    def idle(self, cancellation: Cancellation) -> bool:
-        return False
-
-    def forget(self, document: str) -> None:
-        pass
 
     def close(self) -> None:
         self.closed.append(self.name)

@@ -88,7 +88,6 @@ def thread(engine: Engine) -> Iterator[EngineThread]:
             is_ready.set()
 
     thread.join_in(EngineUser(watch))
-    thread.start()
     thread.load(lambda _report, _should_stop: engine)
     assert is_ready.wait(PATIENCE_S)
     assert engine.has_said("nothing to do")

@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 
 from lsp_server.protocol.parsing import converter
-from tests.windows import windows_on
+from tests.windows import one_window, windows_on
 
 CELL = "vscode-notebook-cell:/n.ipynb#W0"
 
@@ -21,12 +21,9 @@ def test_the_first_wrong_value_ends_a_message() -> None:
 
 
 async def test_a_request_with_a_wrong_value_is_answered_so() -> None:
-    async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+    async with one_window() as window:
         answer = await window.request("textDocument/inlineCompletion", {"textDocument": 7})
         assert answer["code"] == -32602
-        await window.end()
 
 
 def notebook() -> Any:
@@ -38,8 +35,7 @@ def notebook() -> Any:
 
 async def test_neither_notebooks_nor_folders_are_kept_twice(tmp_path: Path) -> None:
     async with windows_on() as windows:
-        window = await windows.open()
-        await window.begin()
+        window = await windows.begun()
         window.notify("notebookDocument/didOpen", notebook())
         added = [{"uri": tmp_path.as_uri(), "name": "added"}]
         window.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": []}})

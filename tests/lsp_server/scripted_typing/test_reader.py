@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.scripted_typing.screen import READ_MS, ScreenLog, Seen, ends_unit, num_beyond_word, sum_of
+from lsp_server.scripted_typing.screen import (
+    READ_MS,
+    ScreenLog,
+    Seen,
+    ShownSuggestion,
+    ends_unit,
+    num_beyond_word,
+    sum_of,
+)
 from lsp_server.scripted_typing.typing_plan import Stroke, TypingPlan
-from lsp_server.scripted_typing.typist import TYPISTS, Buffer, Reader, ShownSuggestion
+from lsp_server.scripted_typing.typist import TYPISTS, Reader
 
 TEXT = "def area(width, height):\n    total_area = width * height\n    return total_area\n"
 LONG = READ_MS
@@ -17,7 +25,7 @@ LONG = READ_MS
 def reader_at(offset: int, text: str = TEXT) -> Reader:
     """A reader who has typed up to an offset, without errors."""
     strokes = tuple(Stroke("type", letter, at, at + 1, 1.0, 0.0) for at, letter in enumerate(text))
-    person = TYPISTS["reader"].at_start(TypingPlan(text, 0, len(text), strokes, {}), Buffer("", ""))
+    person = TYPISTS["reader"].at_start(TypingPlan(text, 0, len(text), strokes, {}))
     assert isinstance(person, Reader)
     while person.offset < offset:
         person.press()

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsp_server.scripted_typing.screen import Buffer, ShownSuggestion
 from lsp_server.scripted_typing.typing_plan import bracket_pairs, line_start, plan_typing
-from lsp_server.scripted_typing.typist import Buffer, ShownSuggestion, Typist
+from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.documents import PositionEncoding
 from tests.faultless_typist import type_until
 
@@ -64,7 +65,7 @@ def test_the_typed_file_is_the_file_whatever_is_suggested(
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     rng = random.Random(seed)  # noqa: S311 - reproducible suggestions, no secret
-    typist = Typist.at_start(plan_typing(text, start=start, end=end, seed=seed), Buffer("", "", encoding))
+    typist = Typist.at_start(plan_typing(text, start=start, end=end, seed=seed), encoding)
     seen = typist.buffer.text
     while typist.next_stroke:
         shown = suggestion(rng, typist)

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ngram_cache.planning import IndexSummary
 from ngram_cache.repository import Repository, RepositoryOptions
 from ngram_cache.walk import FolderWalk
 from tests.clock import Clock
+from tests.waiting import until
 
 CODE = "def fresh(value):\n    return value * 2\n"
 ENABLED = RepositoryOptions()
@@ -51,15 +52,8 @@ class Place:
         (folder / "code.py").write_text(CODE)
         return folder
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():  # noqa: ASYNC110 - conditions of other threads, which set no event
-                await asyncio.sleep(0.005)
-
     async def until_ready(self, num_files: int = 1) -> None:
-        await self.until(
-            lambda: [(r.state, r.num_files) for r in self.jobs.reports()] == [("ready", num_files)]
-        )
+        await until(lambda: [(r.state, r.num_files) for r in self.jobs.reports()] == [("ready", num_files)])
 
 
 @pytest.fixture
@@ -98,7 +92,7 @@ async def test_another_tokenizer_builds_another_index(place: Place) -> None:
     doubled = TokenSource("doubled", lambda texts: [[2 * i for i in ids] for ids in encode_many(texts)])
     before = place.jobs.index_of(folder)
     place.jobs.set_tokens(doubled)
-    await place.until(lambda: place.jobs.index_of(folder) not in {None, before})
+    await until(lambda: place.jobs.index_of(folder) not in {None, before})
     await place.until_ready()
 
 
@@ -115,7 +109,7 @@ async def test_our_own_watch_follows_what_changes_and_the_rules_wherever_they_li
     place.jobs.set_folders({folder: ENABLED})
     place.jobs.watch_files(seen.update)
     await place.until_ready()
-    await place.until(lambda: folder in seen)
+    await until(lambda: folder in seen)
     (folder / "new.py").write_text(CODE)
     await place.until_ready(num_files=2)
     (place.root / ".git/info/exclude").write_text("new.py\n")
@@ -123,7 +117,7 @@ async def test_our_own_watch_follows_what_changes_and_the_rules_wherever_they_li
     (place.root / "beside.py").write_text(CODE)
     (place.root / ".gitignore").write_text("*.py\n")
     await place.until_ready(num_files=0)
-    await place.until(lambda: place.root / ".gitignore" in seen)
+    await until(lambda: place.root / ".gitignore" in seen)
     assert place.root / "beside.py" not in seen
 
 
@@ -143,7 +137,7 @@ async def test_no_index_is_handed_out_under_the_tokens_of_the_next(
 
     monkeypatch.setattr(Indexer, "__init__", beginning)
     place.jobs.set_tokens(TokenSource("other", encode_many))
-    await place.until(lambda: place.jobs.index_of(folder) is not None)
+    await until(lambda: place.jobs.index_of(folder) is not None)
     assert seen == [None]
 
 
@@ -171,7 +165,7 @@ async def test_a_buffer_waits_for_one_change_of_files_however_many_come(
     worker.buffer_changed(folder / "open.py", ["x = 1\n"])
     worker.buffer_changed(folder / "other.py", ["y = 1\n"])
     both_wait.set()
-    await place.until(lambda: len(done) >= 6 and not worker._paths)
+    await until(lambda: len(done) >= 6 and not worker._paths)
     assert [at for at, what in enumerate(done) if what == "buffer"] in ([0, 2], [1, 3])
 
 
@@ -276,7 +270,7 @@ async def test_a_tokenizer_that_fails_is_a_report_and_the_folder_lives_on(place:
 
     place.jobs.set_tokens(TokenSource("broken", fail))
     place.jobs.set_folders({folder: ENABLED})
-    await place.until(lambda: place.jobs.reports()[0].state == "error")
+    await until(lambda: place.jobs.reports()[0].state == "error")
     assert "no tokens" in place.jobs.reports()[0].problem
     place.jobs.set_tokens(BYTES)
     await place.until_ready()
@@ -320,7 +314,7 @@ async def test_a_folder_whose_index_fails_again_and_again_is_left_alone_and_told
         patch.setattr(Indexer, "build", fail)
         place.jobs.set_tokens(BYTES)
         place.jobs.set_folders({folder: ENABLED})
-        await place.until(lambda: place.jobs.reports()[0].state == "error")
+        await until(lambda: place.jobs.reports()[0].state == "error")
         place.jobs.files_changed([folder / "code.py"])
         assert len(ends) == MAX_FAILURES
         problems = [report.problem for report in place.reports if report.problem]
@@ -403,11 +397,11 @@ async def test_a_folder_for_which_there_is_no_thread_is_told_of_and_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", fail_for_second)
         place.jobs.set_folders({first: ENABLED, second: ENABLED, third: ENABLED})
-    await place.until(lambda: bool(place.jobs.index_of(first) and place.jobs.index_of(third)))
+    await until(lambda: bool(place.jobs.index_of(first) and place.jobs.index_of(third)))
     problems = [report.problem for report in place.reports if report.folder == second]
     assert problems == [f"{second} is not indexed: can't start new thread."]
     place.jobs.set_folders({first: ENABLED, second: ENABLED})
-    await place.until(lambda: place.jobs.index_of(second) is not None)
+    await until(lambda: place.jobs.index_of(second) is not None)
     assert place.jobs.index_of(third) is None
 
 
@@ -438,12 +432,12 @@ async def test_a_document_that_moves_to_another_folder_is_shown_in_that_one_alon
     place.jobs.set_tokens(BYTES)
     place.jobs.set_folders({outer: ENABLED, inner: ENABLED})
     place.jobs.document_changed(outer, path, lambda: ["x = 1\n"])
-    await place.until(lambda: overlaid(place, outer) == ["inner/open.py"])
+    await until(lambda: overlaid(place, outer) == ["inner/open.py"])
     place.jobs.document_changed(inner, path, lambda: ["x = 1\n"])
-    await place.until(lambda: overlaid(place, inner) == ["open.py"])
-    await place.until(lambda: overlaid(place, outer) == [])
+    await until(lambda: overlaid(place, inner) == ["open.py"])
+    await until(lambda: overlaid(place, outer) == [])
     place.jobs.document_closed(path)
-    await place.until(lambda: overlaid(place, inner) == [])
+    await until(lambda: overlaid(place, inner) == [])
 
 
 def overlaid(place: Place, folder: Path) -> list[str] | None:
@@ -518,7 +512,7 @@ async def test_a_folder_of_any_size_is_left_when_it_is_told_to(
     place.jobs.set_folders({folder: ENABLED})
     await asyncio.to_thread(reached.wait, 10)
     stopping = asyncio.create_task(asyncio.to_thread(place.jobs.stop))
-    await place.until(lambda: place.jobs.has_stopped)
+    await until(lambda: place.jobs.has_stopped)
     go_on.set()
     assert await stopping
     assert len(calls) <= 21

@@ -20,13 +20,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lsp_server.commands.language_client import LanguageClient
+from lsp_server.commands.language_client import AUTOMATIC, INVOKED, LanguageClient
+from lsp_server.commands.player import running_server, wait_until_ready
+from lsp_server.scripted_typing.screen import Buffer
 from tests.benchmarks.json_lines import JsonLines
 from tests.benchmarks.released_sources import released_sources
 from tests.quality.everyday.cases import CursorCase, random_cases, written_cases
 from tests.quality.everyday.judging import Accepted, faults, reason_not_parsed
 
-_INVOKED, _AUTOMATIC = 1, 2
 _MAX_SHOWN = 160
 
 
@@ -87,10 +88,9 @@ async def ask_all(
     until_s: float,
 ) -> None:
     """Open each document without an answer in one server and ask at its cursor, until a time of the clock."""
-    async with await LanguageClient.start(server) as client:
-        settings = {"target": target, "deadlineMs": 0 if trigger == _INVOKED else 100}
-        await client.initialize(root, settings=settings)
-        await _ready(client)
+    settings = {"target": target, "deadlineMs": 0 if trigger == INVOKED else 100}
+    async with running_server(root, settings=settings, command=server) as client:
+        await wait_until_ready(client)
         for number, case in enumerate(cases):
             if time.monotonic() >= until_s:
                 return
@@ -98,26 +98,13 @@ async def ask_all(
             answers.add(case, await _answer_at(client, uri, case, trigger))
 
 
-async def _ready(client: LanguageClient) -> None:
-    while (state := (await client.request("slipstream/stats", {}))["state"]) != "ready":
-        if state == "error":
-            raise SystemExit("The server could not load the model.")
-        await asyncio.sleep(0.2)
-
-
 async def _answer_at(client: LanguageClient, uri: str, case: CursorCase, trigger: int) -> Accepted:
-    line = case.prefix.count("\n")
-    before = case.prefix[case.prefix.rfind("\n") + 1 :]
-    column = len(before.encode("utf-16-le")) // 2
+    position = Buffer(case.prefix, "").position
     client.open(uri, case.prefix + case.suffix, language=case.language)
-    position = {"line": line, "character": column}
-    answer = await client.request(
-        "textDocument/inlineCompletion",
-        {"textDocument": {"uri": uri}, "position": position, "context": {"triggerKind": trigger}},
-    )
+    answer = await client.ask(uri, position, trigger)
     client.close(uri)
     items = (answer or {}).get("items", [])
-    return _accepted(items[0], case, column) if items else Accepted("")
+    return _accepted(items[0], case, position["character"]) if items else Accepted("")
 
 
 def _accepted(item: dict[str, Any], case: CursorCase, column: int) -> Accepted:
@@ -200,7 +187,7 @@ def main() -> None:
     asked = parser.parse_args()
     cases, answers = chosen(asked), Answers(asked.answers)
     missing = [case for case in cases if answers.get(case) is None]
-    trigger = _AUTOMATIC if asked.automatic else _INVOKED
+    trigger = AUTOMATIC if asked.automatic else INVOKED
     until_s = time.monotonic() + asked.minutes * 60
     if missing and asked.minutes > 0:
         with tempfile.TemporaryDirectory() as home:
