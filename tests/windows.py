@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import (
     Cancellation,
     CancelledError,
@@ -42,8 +43,19 @@ class Panic(BaseException):
     """A panic of a library below Python, which is not an Exception."""
 
 
+class QuietEngine:
+    """What most engines of tests do not do: edits, and news about answers."""
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        del request
+        return EditAnswer(rule="edit-needs-local-model")
+
+    def take_grown(self) -> CompletionRequest | None:
+        return None
+
+
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(QuietEngine):
     """Answers as requested: the end of the text before the cursor selects the answer."""
 
     step_s: float = 0.0

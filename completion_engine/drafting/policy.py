@@ -140,16 +140,10 @@ def learn_from_picks(plan: DraftPlan, picked: Mapping[int, int], table: Acceptan
         row = rows.get(id(candidate))
         if is_right and row is not None and row in picked:
             pick_after[at] = picked[row]
-    _learn_from_costly(plan, list(picked.values()), table)
-
-
-def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceTable) -> None:
-    """Learn how many more tokens the pass wrote than it would have written without the costly drafter."""
-    asked = plan.costly
-    if asked is None:
+    if (asked := plan.costly) is None:
         table.forget_gain(plan.num_expected)
-    else:
-        num_added = len(truth) - num_written(asked.without, truth)
+    else:  # how many more tokens the pass wrote than it would have written without the costly drafter
+        num_added = len(picked) - num_written(asked.without, list(picked.values()))
         table.learn_gain(asked.without.num_expected, num_added, asked.ms + plan.ms - asked.without.ms)
 
 

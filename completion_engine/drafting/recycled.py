@@ -82,7 +82,13 @@ class RecycledDrafter(DrafterWithMemory):
         found = successors(done.logits)
         rejected = sorted(set(range(len(contexts))) - set(done.accepted_rows))
         for row in (*rejected, *done.accepted_rows):  # accepted rows last, so that they replace rejected ones
-            self._remember(contexts[row], found[row])
+            for length in range(1, len(contexts[row]) + 1):
+                key = contexts[row][-length:]
+                self._table[key] = found[row]
+                self._table.move_to_end(key)
+                self._new.add(key)
+        while len(self._table) > _MAX_ENTRIES:
+            self._table.popitem(last=False)
 
     def drafts(
         self,
@@ -113,15 +119,6 @@ class RecycledDrafter(DrafterWithMemory):
             if depth + 1 < max_tokens:
                 branch(context, -negative, len(tree) - 1, depth + 1)
         return [tuple(tree)] if tree else []
-
-    def _remember(self, context: tuple[int, ...], found: Successors) -> None:
-        for length in range(1, len(context) + 1):
-            key = context[-length:]
-            self._table[key] = found
-            self._table.move_to_end(key)
-            self._new.add(key)
-        while len(self._table) > _MAX_ENTRIES:
-            self._table.popitem(last=False)
 
     def _lookup(self, context: tuple[int, ...]) -> tuple[int, Successors]:
         """Return the length of the longest suffix of `context` in the table, and its successors."""

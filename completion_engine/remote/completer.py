@@ -18,6 +18,7 @@ from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, suppression
 from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
 from completion_engine.errors import RemoteError
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
@@ -165,6 +166,13 @@ class RemoteCompleter:
             pass  # no request waits now; the next one gets the error
         self._leave_unfinished()
         return False
+
+    def take_grown(self) -> None:
+        """Return None: the rest of an answer is kept for the next request."""
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:  # noqa: ARG002 - see `CompletionEngine`
+        """Return none: servers score no edits."""
+        return EditAnswer(rule="edit-needs-local-model")
 
     def forget(self, document: str) -> None:
         """Drop all that is held of a closed document."""

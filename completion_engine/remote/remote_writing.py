@@ -86,10 +86,15 @@ class RemoteWriting(Writing):
         return self._stream is not None
 
     def begin(self) -> None:
-        """Send the query without waiting for the answer."""
+        """Send the query for what is still to be written, without waiting for the answer."""
         if self._stream is None and not self.has_ended:
             self._num_asked = len(self.path)
-            self._stream = self._ask(self._remaining())
+            num_tokens, healed = (
+                max(1, self._limits.most_tokens - len(self.tokens)),
+                self.written.healing().bytes,
+            )
+            rest = replace(self._query, prompt=tuple(self.path), max_tokens=num_tokens, healed=healed)
+            self._stream = self._ask(rest)
 
     def step(self, within_ms: float = float("inf")) -> None:
         """Read the next tokens, and wait for them if need be. Raises RemoteError, CancelledError."""
@@ -159,12 +164,6 @@ class RemoteWriting(Writing):
         if self._has_no_deadline and self._has_begun:
             return begin_s + STALL_S
         return self._limits.patience_at
-
-    def _remaining(self) -> CompletionQuery:
-        """Return the query for what is still to be written."""
-        num_tokens = max(1, self._limits.most_tokens - len(self.tokens))
-        healed = self.written.healing().bytes
-        return replace(self._query, prompt=tuple(self.path), max_tokens=num_tokens, healed=healed)
 
     def _take(self, chunk: Chunk) -> None:
         self._num_chunks += 1

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.completion import run
@@ -47,13 +46,9 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
     Rows and branches cost nothing: all that fits is tried.
     """
     import torch
-    from transformers import AutoModelForCausalLM
 
-    floats = load_language_model(tiny_model_dir, "cpu", "float32", 512)
-    assert isinstance(floats.decoder, FloatDecoder)
-    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=floats.precision.dtype)
-    decoder = TransformersDecoder(model.eval().requires_grad_(False), 512)
-    found = {"float": floats, "modules": LanguageModel(decoder, torch.device("cpu"), floats.precision, 512)}
+    found = {"modules": load_language_model(tiny_model_dir, "cpu", "float32", 512)}
+    assert isinstance(found["modules"].decoder, TransformersDecoder)
     if can_quantise(torch.device("cpu")):
         found["int8"] = load_language_model(tiny_model_dir, "cpu", "int8", 512)
         assert isinstance(found["int8"].decoder, Int8Decoder)

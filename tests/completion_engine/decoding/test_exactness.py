@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
@@ -19,11 +18,14 @@ from completion_engine.decoding.reuse import Slot
 from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
+from completion_engine.gpu.reference import reference_logits
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
+from completion_engine.target_model.llama_family import FamilyModel, read_family_config
+from completion_engine.target_model.model_files import open_weights
 from completion_engine.transformers_decoder import TransformersDecoder
 from ngram_cache import NgramIndex
 
@@ -33,7 +35,6 @@ Script = Callable[[list[int]], Tree]
 RELAXED = settings(max_examples=30, deadline=None)
 NUM_TOKENS = 24
 DECODERS = [
-    "float",
     pytest.param(
         "int8", marks=pytest.mark.skipif(not can_quantise(torch.device("cpu")), reason="no such machine")
     ),
@@ -279,7 +280,7 @@ def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama", "qwen3"])
 def test_our_forward_agrees_with_transformers(tmp_path: Path, family: str) -> None:
-    """Same weights, same tokens: logits as close as two orders of the same bf16 sums can be."""
+    """Same weights, same tokens: what is read of a folder means the same."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(1)
@@ -293,10 +294,8 @@ def test_our_forward_agrees_with_transformers(tmp_path: Path, family: str) -> No
     tokens = torch.randint(0, 300, (30,)).tolist()
     with torch.inference_mode():
         wanted = reference(torch.tensor([tokens])).logits[0]
-    ours = load_language_model(tmp_path, "cpu", "float32", 512)
-    cache = KVCache(ours.cache_shape)
-    got = ours.forward(tokens, cache, len(tokens))
-    assert isinstance(ours.decoder, FloatDecoder)
+    ours = FamilyModel(read_family_config(tmp_path), open_weights(tmp_path, torch.float32))
+    got = reference_logits(ours, tokens, torch.device("cpu"), 16, len(tokens))
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -326,7 +325,6 @@ def test_other_architectures_run_through_their_own_modules(tmp_path: Path) -> No
 def test_a_trained_drafter_finds_the_same_turns_behind_both_decoders(
     free_targets: dict[str, LanguageModel],
 ) -> None:
-    floats, modules = free_targets["float"].decoder.rotary, free_targets["modules"].decoder.rotary
-    assert floats is not None
-    assert modules is not None
-    assert all(torch.equal(one, other) for one, other in zip(floats, modules, strict=True))
+    found = [target.decoder.rotary for target in free_targets.values()]
+    assert None not in found
+    assert all(torch.equal(one.to(other), other) for one, other in zip(*found, strict=True))

@@ -109,9 +109,9 @@ def test_drafted_tokens_follow_the_law_of_the_target(
             [drafter],
             num_tokens=NUM_TOKENS,
             sampler=Sampler(NUM_CHOICES, TEMPERATURE, seed),
-            by=free_targets["float"],
+            by=free_targets["modules"],
         )
         observed[tuple(decoding.tokens[:NUM_TOKENS])] += 1
         num_accepted += decoding.stats.num_accepted
     assert num_accepted > NUM_RUNS // 20
-    assert (deviation(observed, law(free_targets["float"], tokenizer)) < 1.0) == is_exact
+    assert (deviation(observed, law(free_targets["modules"], tokenizer)) < 1.0) == is_exact

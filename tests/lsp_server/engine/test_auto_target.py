@@ -30,6 +30,7 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 SMALL, LARGE = "small", "large"
 PATIENCE_S = 60.0
@@ -81,7 +82,7 @@ class Machine:
 
 
 @dataclass
-class Scripted:
+class Scripted(QuietEngine):
     """Answers when it may; prepares for predicted requests when it may."""
 
     target: str

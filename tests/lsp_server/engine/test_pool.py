@@ -32,6 +32,7 @@ from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
 from tests.clock import Clock
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 STEP_S = 0.005
 PATIENCE_S = 60.0  # longest time of a busy machine
@@ -39,7 +40,7 @@ LINGER_S = 600.0
 
 
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(QuietEngine):
     """Answers after `num_steps` steps, or fails; if it ignores cancellation, it never ends."""
 
     target: str

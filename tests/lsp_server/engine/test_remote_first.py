@@ -26,13 +26,14 @@ from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import RemoteSettings, Settings
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 REMOTE = Settings(target="small", remote=RemoteSettings(url="https://models.example.org"))
 LEAVES = {"servers": "models.example.org", "leaves": "the window"}
 
 
 @dataclass
-class Engine:
+class Engine(QuietEngine):
     """Answers by its name, after the faults that are still in its way; `may_go` holds it up."""
 
     name: str
