@@ -56,10 +56,8 @@ def measure_geometry(
     begin = time.perf_counter()
     if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
         return found | {"absent": why_not}
-    decoder: Decoder
-    branches: BranchStorage | None = None
     if device.type == "cpu" and precision.kind == "float":
-        decoder = TransformersDecoder(model, trial.capacity)
+        decoder, branches = TransformersDecoder(model, trial.capacity), None
     else:
         decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
     target = LanguageModel(decoder, device, precision, trial.capacity, branches)
@@ -73,8 +71,7 @@ def family_decoder(
 ) -> tuple[Decoder, BranchStorage | None]:
     """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
 
-    On a GPU its passes are captured. Raises UserError for weights of a `kind` that it
-    cannot hold.
+    On a GPU its passes are captured. Raises UserError for weights of a `kind` that it cannot hold.
     """
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder
