@@ -143,8 +143,9 @@ class Scheduler:
         )
         job, kind = pending.job, type(pending.job)
         self._supersede(kind)
-        if self._engine is None or self._refusal:
-            return self._refusal
+        refusal = self._refusal
+        if self._engine is None or refusal:
+            return refusal
         self._pending[kind] = pending
         self._engine.submit(job)
         try:

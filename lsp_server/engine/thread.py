@@ -90,9 +90,9 @@ class EngineThread:
     def set_tokens(self, tokens: TokenSource) -> None:
         """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
         with self._changed:
-            self.tokens = tokens
-            for user in self.users:
-                user.on_tokens(tokens)
+            self.tokens, users = tokens, self.users
+        for user in users:
+            user.on_tokens(tokens)
 
     def join_in(self, user: EngineUser) -> None:
         """Add a user of the engine, which receives its tokenizer, if there is one, and its current state."""
