@@ -134,8 +134,6 @@ class CompletionRequest:
     waited_ms: float = 0.0
     patience_ms: float = 1500.0
     multiline: Multiline = "auto"
-    temperature: float = 0.0
-    seed: int = 0
     num_candidates: int = 1
     is_explicit: bool = False
     is_repeated: bool = False

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion_engine.decoding.completion import Writing
+from completion_engine.decoding.picking import OpenRows, Picker, RepositoryBias
 from completion_engine.decoding.planner import DraftPlanner, PassRows
-from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
-from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
+from completion_engine.decoding.reuse import PastCompletion, Slot
 from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
@@ -24,26 +24,20 @@ from completion_engine.target_model.language_model import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class DecodingSetup:
-    """The parts that write a completion: the target, how tokens are picked, and the drafters.
+    """The parts that write a completion: the target, its tokens without padding, and the drafters.
 
     Without `drafts_trees` drafts are chains. `bias` is mixed into the target's distribution. With `scores`
     each written token gets its probability. The drafters draft from `scope`.
     """
 
     target: LanguageModel
-    sampler: Sampler
+    num_tokens: int
     drafters: Sequence[Drafter]
     table: AcceptanceTable
     drafts_trees: bool = True
     bias: RepositoryBias | None = None
     scores: bool = True
     scope: DraftScope | None = None
-
-    @property
-    def setting(self) -> Hashable:
-        """The inputs of a pick besides the logits and the state of the index. Equal ones allow reuse."""
-        picking = sampling_setting(self.sampler.temperature, self.sampler.seed)
-        return (*picking, self.bias.source if self.bias else None)
 
 
 class Decoding(Writing):
@@ -62,29 +56,23 @@ class Decoding(Writing):
         self, setup: DecodingSetup, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
     ) -> None:
         super().__init__(prompt, written, stats)
-        self._setup, self._target, self._sampler = setup, setup.target, setup.sampler
+        self._setup, self._target = setup, setup.target
         self._cache = slot.cache
         self._planner: DraftPlanner | None = None  # from the first pass on
         self._chunks = self._target.chunks
         self._max_branches = self._target.max_branches if setup.drafts_trees else 1
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         # The slot's past completion is read here, before this one replaces it below.
-        reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
+        reused = slot.continuation(prompt, written, setup.bias, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
-        self._picker = Picker(self._sampler, self.bias, setup.scores)
+        self._picker = Picker(setup.num_tokens, self.bias, setup.scores)
         self._reuse([*self.path, *reused.tokens])
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         # The lists are shared: the past completion grows with this one.
         slot.past = PastCompletion(
-            self.path,
-            self._num_prompt,
-            prompt.healed,
-            setup.setting,
-            self.sources,
-            self.probabilities,
-            self.bias,
+            self.path, self._num_prompt, prompt.healed, self.sources, self.probabilities, self.bias
         )
 
     @property
@@ -170,7 +158,7 @@ class Decoding(Writing):
         if self._planner is None:
             drafters = self._setup.drafters if self._target.verifies_drafts else ()
             # The planner shares the list of the path, and sees it grow.
-            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self.path)
+            self._planner = DraftPlanner(drafters, self._setup.table, self._setup.num_tokens, self.path)
             self._planner.begin(self._num_prompt, self._cache, self._setup.scope)
         return self._planner
 

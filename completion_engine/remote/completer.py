@@ -16,7 +16,7 @@ from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, suppression
-from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
+from completion_engine.decoding.reuse import PastCompletion, PastCompletions
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.prompting.prompt import Prompt, Written
@@ -211,7 +211,6 @@ class RemoteCompleter:
         needs_scores = request.filters_by_confidence
         known = self._past.continuation(
             request.document,
-            sampling_setting(request.temperature, request.seed),
             prompt,
             Written(self._tokenizer, prompt.healed),
             needs_scores=needs_scores,
@@ -244,7 +243,6 @@ class RemoteCompleter:
             writing.path,
             len(prompt.tokens),
             prompt.healed,
-            sampling_setting(request.temperature, request.seed),
             probabilities=writing.probabilities,
             is_scored=request.filters_by_confidence,
         )

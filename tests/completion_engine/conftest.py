@@ -13,8 +13,8 @@ from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.completion import run
 from completion_engine.decoding.ending import Finish, Limits, NoRules
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.picking import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
@@ -98,15 +98,13 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             slot: Slot | None = None,
             healed: bytes = b"",
             num_tokens: int = 24,
-            sampler: Sampler | None = None,
             by: LanguageModel = target,
             bias: RepositoryBias | None = None,
         ) -> tuple[Decoding, Finish]:
             slot = slot or Slot(KVCache(by.cache_shape))
-            picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            parts = by, picker, drafters, AcceptanceTable()
+            parts = by, tokenizer.num_tokens, drafters, AcceptanceTable()
             setup = DecodingSetup(*parts, bias=bias)
             decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())

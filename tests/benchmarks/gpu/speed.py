@@ -56,11 +56,11 @@ def measure_geometry(
     begin = time.perf_counter()
     if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
         return found | {"absent": why_not}
-    if device.type == "cpu" and precision.kind == "float":
-        decoder, branches = TransformersDecoder(model, trial.capacity), None
-    else:
-        decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
-    target = LanguageModel(decoder, device, precision, trial.capacity, branches)
+    runs_modules = device.type == "cpu" and precision.kind == "float"
+    held = HandedOver(model) if not runs_modules else None
+    ours = family_decoder(held, trial.capacity, precision.kind, device) if held else None
+    decoder: Decoder = ours[0] if ours else TransformersDecoder(model, trial.capacity)
+    target = LanguageModel(decoder, device, precision, trial.capacity, ours and ours[1])
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done
     num_bytes = geometry.pass_bytes(bits)  # type: ignore[arg-type]  # one of three
     return found | describe(target, num_bytes, ceilings, trial)

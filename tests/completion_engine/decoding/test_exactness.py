@@ -15,7 +15,6 @@ from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.gpu.reference import reference_logits
@@ -42,7 +41,6 @@ DECODERS = [
 ]
 prompts = st.lists(st.integers(9, 900), min_size=1, max_size=120)
 healings = st.sampled_from([b"", b"re", b"    ", b"\xc3"])
-temperatures = st.sampled_from([0.0, 0.8])
 
 # Drafters by temper: Drafters by temper: their proposals, given the rest of the true answer.
 TEMPERS: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
@@ -88,7 +86,7 @@ def agree(left: Sequence[int], right: Sequence[int]) -> bool:
 
 
 @RELAXED
-@given(prompt=prompts, temper=st.sampled_from(sorted(TEMPERS)), healed=healings, temperature=temperatures)
+@given(prompt=prompts, temper=st.sampled_from(sorted(TEMPERS)), healed=healings)
 def test_no_drafter_changes_the_tokens(
     write: Write,
     scripted: Callable[[Script], object],
@@ -96,18 +94,16 @@ def test_no_drafter_changes_the_tokens(
     prompt: list[int],
     temper: str,
     healed: bytes,
-    temperature: float,
 ) -> None:
-    sampler = Sampler(tokenizer.num_tokens, temperature, seed=3)
-    plain, _ = write(prompt, healed=healed, sampler=sampler, num_tokens=NUM_TOKENS)
+    plain, _ = write(prompt, healed=healed, num_tokens=NUM_TOKENS)
     drafter = scripted(script_of(temper, plain.tokens, len(prompt)))
-    drafted, _ = write(prompt, [drafter], healed=healed, sampler=sampler, num_tokens=NUM_TOKENS)
+    drafted, _ = write(prompt, [drafter], healed=healed, num_tokens=NUM_TOKENS)
     assert agree(drafted.tokens, plain.tokens)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @settings(max_examples=25, deadline=None)
-@given(prompt=prompts, seed=st.integers(0, 2**32), healed=healings, temperature=temperatures)
+@given(prompt=prompts, seed=st.integers(0, 2**32), healed=healings)
 def test_no_tree_changes_the_tokens_or_the_cache(
     write: Write,
     scripted: Callable[[Script], object],
@@ -117,13 +113,11 @@ def test_no_tree_changes_the_tokens_or_the_cache(
     prompt: list[int],
     seed: int,
     healed: bytes,
-    temperature: float,
 ) -> None:
     target = free_targets[decoder]
     assert target.verifies_trees
-    sampler = Sampler(tokenizer.num_tokens, temperature, seed=4)
     slots = [Slot(KVCache(target.cache_shape)) for _ in range(2)]
-    options = {"healed": healed, "sampler": sampler, "num_tokens": NUM_TOKENS, "by": target}
+    options = {"healed": healed, "num_tokens": NUM_TOKENS, "by": target}
     plain, _ = write(prompt, slot=slots[0], **options)
     drafter = scripted(around(plain.tokens, len(prompt), seed))
     drafted, _ = write(prompt, [drafter], slot=slots[1], **options)
@@ -131,7 +125,6 @@ def test_no_tree_changes_the_tokens_or_the_cache(
     assert same_bits(slots[0].cache, slots[1].cache) >= len(prompt)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_true_branch_is_accepted_wherever_it_stands(
     write: Write,
@@ -139,11 +132,10 @@ def test_the_true_branch_is_accepted_wherever_it_stands(
     free_targets: dict[str, LanguageModel],
     tokenizer: Tokenizer,
     decoder: str,
-    temperature: float,
 ) -> None:
     """Three branches that share a true beginning; the true one comes last."""
     prompt = list(range(30, 70))
-    options = {"by": free_targets[decoder], "sampler": Sampler(tokenizer.num_tokens, temperature, seed=2)}
+    options = {"by": free_targets[decoder]}
     plain, _ = write(prompt, num_tokens=40, **options)
 
     def script(path: list[int]) -> Tree:
