@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from completion_engine.decoding.completion import Writing
 from completion_engine.decoding.picking import OpenRows, Picker, RepositoryBias
-from completion_engine.decoding.planner import DraftPlanner, PassRows
+from completion_engine.decoding.planner import DraftPlanner, PassRows, Verified
 from completion_engine.decoding.reuse import PastCompletion, Slot
-from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
+from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
 from completion_engine.probability import NOT_SCORED, TokenProbability
@@ -104,7 +104,7 @@ class Decoding(Writing):
             self._prefill(uncached[:num_rows])
             return
         rows = self._draft(uncached, within_ms)
-        self._accept(rows, *self._verify(rows))
+        self._accept(rows, self._verify(rows))
         self._rewind()
 
     def end(self) -> None:
@@ -173,11 +173,8 @@ class Decoding(Writing):
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
 
-    def _verify(self, rows: PassRows) -> tuple[Pass, list[TokenProbability]]:
-        """Run the rows, and accept draft tokens that equal the target's picks.
-
-        Return the pass, and the probabilities of the picks after the accepted rows.
-        """
+    def _verify(self, rows: PassRows) -> Verified:
+        """Run the rows, and accept draft tokens that equal the target's picks."""
         waiting = time.perf_counter()
         self._target.wait()  # for prefill passes that a GPU may still be running
         begin = time.perf_counter()
@@ -189,21 +186,20 @@ class Decoding(Writing):
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
-        accepted = verify(tokens, parents, picks.tokens)
-        return Pass(tokens, parents, logits, picks.tokens, (0, *accepted)), picks.probabilities
+        return Verified(picks.tokens, (0, *verify(tokens, parents, picks.tokens)), picks.probabilities)
 
-    def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
+    def _accept(self, rows: PassRows, done: Verified) -> None:
         """Cache and append the accepted tokens and the target's own; the drafters learn from the pass."""
         begin = time.perf_counter()
         path = [*range(rows.num_before), *(rows.num_before + row for row in done.accepted_rows)]
-        written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
+        written = [done.picked[row] for row in done.accepted_rows]
         self._target.keep(self._cache, rows.parents, path, [*rows.uncached, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         guesses = self._drafting().learn(rows, done)
         for guess in guesses:
             self.stats.accept(guess.source)
         num_before = len(self.path)
-        self._extend(written, [*guesses, None], [*probabilities, *(NOT_SCORED for _ in written)])
+        self._extend(written, [*guesses, None], [*done.probabilities, *(NOT_SCORED for _ in written)])
         self.stats.num_written += len(self.path) - num_before
 
     def _rewind(self) -> None:

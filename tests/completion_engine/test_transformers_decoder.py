@@ -27,7 +27,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(scope="module")
 def decoder(dtype: torch.dtype) -> TransformersDecoder:
-    return TransformersDecoder(built(dtype=dtype)[0].eval(), CAPACITY)
+    return TransformersDecoder(built(dtype=dtype)[0].eval().requires_grad_(False), CAPACITY)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def run_fixed(
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
 def test_it_computes_what_the_modules_compute(family: str) -> None:
-    model = built(family)[0].eval()
+    model = built(family)[0].eval().requires_grad_(False)
     with torch.inference_mode():
         wanted = model(torch.tensor([TOKENS[:24]])).logits[0]
         decoder = TransformersDecoder(model, CAPACITY)
@@ -62,7 +62,7 @@ def test_weights_in_bf16_are_laid_out_and_give_the_same_logits(monkeypatch: pyte
     found = []
     for does in (True, False):
         monkeypatch.setattr(transformers_decoder, "computes_bf16", lambda does=does: does and computes_bf16())
-        decoder = TransformersDecoder(built(dtype=torch.bfloat16)[0].eval(), CAPACITY)
+        decoder = TransformersDecoder(built(dtype=torch.bfloat16)[0].eval().requires_grad_(False), CAPACITY)
         found.append(run(decoder, new_cache(decoder, torch.bfloat16), TOKENS[:24]).float())
     assert (found[0] - found[1]).norm() < 0.02 * found[1].norm()
 

@@ -56,7 +56,6 @@ def test_every_way_to_look_for_the_best_keeps_the_order(row: Tensor) -> None:
     wanted = in_order(row)[:NUM_BEST]
     assert likeliest_tokens(row[None], len(row)) == wanted[:1]
     assert by_kernel(top_k.likeliest, row, 1.0) == wanted
-    assert by_kernel(top_k.best_few, row) == wanted
     assert exactness.first_largest(row.expand(3, -1)).tolist() == wanted[:1] * 3
 
 
@@ -107,7 +106,7 @@ class Free:
         return len(generated)
 
 
-@pytest.mark.parametrize("drafters", [(), ("ngram", "recycled")])
+@pytest.mark.parametrize("drafters", [(), ("ngram",)])
 @pytest.mark.parametrize("prefix", [HEAD * 3, HEAD + "        re", "x = f(", HEAD + "    retu", "#" * 30])
 def test_typing_along_equally_likely_tokens_is_answered_as_from_the_start(
     coarse: LanguageModel, tokenizer: Tokenizer, prefix: str, drafters: Sequence[str]
