@@ -259,9 +259,7 @@ class CompletionEngine:
         """Prepare a request and begin to write; background work for another one is given up."""
         begin = time.perf_counter()
         stats = self._new_stats()
-        self.background.abandon()
-        prepared = self.preparation.prepare_request(request, prompt, waits=waits)
-        decoding = prepared.decode(stats)
+        prepared, decoding = self.background.replace(request, stats, prompt, waits=waits)
         stats.is_provisional = not prepared.shows_window
         stats.ms["prompt"] = (time.perf_counter() - begin) * 1e3
         return prepared, decoding

@@ -22,6 +22,7 @@ from completion_engine.decoding.ending import (
 )
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
+from completion_engine.prompting.prompt import Prompt
 from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
 
 RequestTest = Callable[[CompletionRequest], bool]
@@ -214,6 +215,14 @@ class BackgroundWork:
             self._answer = None
         return self._current
 
+    def replace(
+        self, request: CompletionRequest, stats: CompletionStats, prompt: Prompt | None = None, *, waits: bool
+    ) -> tuple[PreparedRequest, Decoding]:
+        """Abandon the present work, then prepare a request and begin to write; see `prepare_request`."""
+        self.abandon()
+        prepared = self._preparation.prepare_request(request, prompt, waits=waits)
+        return prepared, prepared.decode(stats)
+
     def follow(self, answer: Answer | PreparedRequest) -> None:
         """Continue after an answer, or compute the prompt of a request that was cancelled."""
         if isinstance(answer, Answer):
@@ -230,9 +239,7 @@ class BackgroundWork:
         if not writes and isinstance(work, BackgroundWriting) and work.is_rest_of(request):
             self._later = request
             return
-        self.abandon()
-        prepared = self._preparation.prepare_request(request, waits=True)
-        decoding = prepared.decode(stats)
+        prepared, decoding = self.replace(request, stats, waits=True)
         self._current = BackgroundPrompt(prepared, decoding)
         rules = rules_at(request)
         if writes and not suppression(rules, request):

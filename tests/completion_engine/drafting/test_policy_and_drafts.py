@@ -36,10 +36,10 @@ def chain(
     share: float = 1.0,
     match_length: int = 12,
     origin: str = "index",
+    source: str = "ngram",
 ) -> Draft:
     return tuple(
-        DraftToken(token, "ngram", origin, match_length + at, share, at - 1)
-        for at, token in enumerate(tokens)
+        DraftToken(token, source, origin, match_length + at, share, at - 1) for at, token in enumerate(tokens)
     )
 
 
