@@ -9,9 +9,9 @@ from completion_engine.errors import UserError
 
 DEFAULT_TARGET = "qwen2.5-coder-0.5b"
 AUTO = "auto"  # as a setting: the target that the machine carries; see `choice`. No engine is built with it
-Drafter = Literal["ngram", "recycled", "neural"]
+Drafter = Literal["ngram", "neural"]
 DRAFTERS: tuple[str, ...] = get_args(Drafter)
-DEFAULT_DRAFTERS: tuple[Drafter, ...] = ("ngram", "recycled", "neural")
+DEFAULT_DRAFTERS: tuple[Drafter, ...] = ("ngram", "neural")
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,8 @@ def parse_within(parser: Parser, source: bytes, max_s: float, old: Begun | None 
         if tree is None:
             tree = parser.parse(source[:end])
         else:
-            _tell_of_more(tree, source, num_done, end)
+            old_end, new_end = _point(source, num_done), _point(source, end)
+            tree.edit(num_done, num_done, end, old_end, old_end, new_end)
             tree = parser.parse(source[:end], tree)
         now_s = time.thread_time()
         if now_s - begun_s > max_s or now_s - before_s > _MAX_STEP_S:
@@ -92,12 +93,6 @@ def _end_of_step(source: bytes, begin: int) -> int:
         return len(source)
     lines = _LINE.finditer(source, begin + _MIN_STEP_BYTES - 1, end)
     return -min(((len(line[1]), -line.start() - 1) for line in lines), default=(0, -end))[1]
-
-
-def _tell_of_more(tree: Tree, source: bytes, begin: int, end: int) -> None:
-    """The tree of `source[:begin]` is to become that of `source[:end]`."""
-    old_end, new_end = _point(source, begin), _point(source, end)
-    tree.edit(begin, begin, end, old_end, old_end, new_end)
 
 
 def _point(source: bytes, at: int) -> tuple[int, int]:

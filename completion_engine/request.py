@@ -18,7 +18,7 @@ MemorySetting = Literal["auto", "on", "off"]
 Surroundings = Literal["code", "comment", "string"]
 
 STAGES = ("queue", "prompt", "prefill", "draft", "verify", "postprocess", "total")
-SOURCES = ("ngram", "neural", "recycled")
+SOURCES = ("ngram", "neural")
 
 
 class Cancellation:
@@ -134,8 +134,6 @@ class CompletionRequest:
     waited_ms: float = 0.0
     patience_ms: float = 1500.0
     multiline: Multiline = "auto"
-    temperature: float = 0.0
-    seed: int = 0
     num_candidates: int = 1
     is_explicit: bool = False
     is_repeated: bool = False
@@ -217,7 +215,7 @@ class CompletionStats:
 class CompletionSegment:
     """A run of suggested characters with one source.
 
-    `source` is `target`, `ngram`, `recycled` or `neural`. An n-gram draft was read from a file of the index
+    `source` is `target`, `ngram` or `neural`. An n-gram draft was read from a file of the index
     (`path` as the index names it, `line` from 0) or from another `place`.
     """
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AttentionInterface,
@@ -23,13 +23,14 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from completion_engine.cpu.attention import OpenBranches
+from completion_engine.cpu.linear import computes_bf16
 from completion_engine.errors import DataError, UserError
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.decoder import Layout
 from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables
-from completion_engine.target_model.model_files import Config, open_weights
+from completion_engine.target_model.model_files import Config, damaged, open_weights
 from completion_engine.target_model.passes import ROWS
 from completion_engine.target_model.weights import Precision
 
@@ -90,6 +91,20 @@ class _CacheView:
         return self.branches.num_keys, 0
 
 
+class _LaidOut(nn.Module):
+    """A product in bf16 whose weights oneDNN has laid out once; a pass lays out plain ones each time."""
+
+    def __init__(self, plain: nn.Linear) -> None:
+        super().__init__()
+        self.bias = plain.bias
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(plain.weight.contiguous(), ROWS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The product with x [..., num_inputs]."""
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self.bias, "none", [], "")
+        return found
+
+
 class TransformersDecoder:
     """Forward pass through transformers' modules; see `target_model.decoder.Decoder`."""
 
@@ -113,11 +128,14 @@ class TransformersDecoder:
         self.hidden_size = config.hidden_size
         self.vocab_size = config.vocab_size
         self.num_weight_bytes = sum(p.nbytes for p in model.parameters())
+        self._head: Tensor = model.get_output_embeddings().weight
         self._rotary: tuple[Tensor, Tensor] | None = None
         if is_of_family(settings := config.to_dict()):
             table = self.embedding
             cos, sin = rotary_tables(settings, self.head_size, num_positions, table.dtype)
             self._rotary = cos.to(table.device), sin.to(table.device)
+        if self.embedding.device.type == "cpu" and self.embedding.dtype == torch.bfloat16 and computes_bf16():
+            self._lay_out()
 
     @property
     def embedding(self) -> Tensor:
@@ -132,8 +150,7 @@ class TransformersDecoder:
 
     def head_rows(self, tokens: Tensor) -> Tensor:
         """See `Decoder.head_rows`."""
-        weight: Tensor = self._model.get_output_embeddings().weight
-        return weight[tokens]
+        return self._head[tokens]
 
     def forward(self, rows: Tensor, layout: Layout, caches: Sequence[KVCache], num_logits: int) -> Tensor:
         """See `Decoder.forward`."""
@@ -158,6 +175,13 @@ class TransformersDecoder:
             logits = logits.float()
         return logits[len(logits) - num_logits :]
 
+    def _lay_out(self) -> None:
+        """Lay out the weights of all products."""
+        for module in tuple(self._model.modules()):
+            for name, child in tuple(module.named_children()):
+                if isinstance(child, nn.Linear):
+                    setattr(module, name, _LaidOut(child))
+
 
 def module_decoder(
     folder: Path, config: Config, num_positions: int, precision: Precision, device: torch.device
@@ -179,13 +203,14 @@ def build_modules(folder: Path, dtype: torch.dtype) -> Any:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         weights = open_weights(folder, dtype) if read_layout(folder) else None
         kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-        model: Any = kind.from_pretrained(
+        model, found = kind.from_pretrained(
             None if weights else folder,
             config=config,
             dtype=dtype,
             state_dict=weights and {name: weights[name] for name in weights},
             local_files_only=True,
             use_safetensors=True,
+            output_loading_info=True,
         )
     except (MemoryError, OSError):
         raise
@@ -194,4 +219,6 @@ def build_modules(folder: Path, dtype: torch.dtype) -> Any:
             f"The model in {folder} cannot be built: {error}",
             advice="Download it again with `slipstream models pull`, or choose another target.",
         ) from error
+    if missing := sorted(found["missing_keys"]):
+        raise damaged(folder, ValueError(f"its files hold no {missing[0]}"))
     return model.eval().requires_grad_(False)

@@ -28,12 +28,11 @@ from lsp_server.engine.pool import engine_config
 from lsp_server.scripted_typing.typing_plan import plan_typing
 from lsp_server.scripted_typing.typist import Typist
 
-COLOURS = {"target": "cyan", "ngram": "green", "neural": "magenta", "recycled": "yellow"}
+COLOURS = {"target": "cyan", "ngram": "green", "neural": "magenta"}
 NAMES = {
     "target": "written by the target",
     "ngram": "drafted from the repository and this file",
     "neural": "drafted by a small network",
-    "recycled": "drafted from earlier alternatives of the target",
 }
 
 app = new_app()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.request import (
     Cancellation,
     CancelledError,
@@ -57,6 +58,13 @@ class QuietEngine:
 
     def describe(self) -> dict[str, Any]:
         return {"device": "scripted"}
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        del request
+        return EditAnswer(rule="edit-needs-local-model")
+
+    def take_grown(self) -> CompletionRequest | None:
+        return None
 
 
 @dataclass

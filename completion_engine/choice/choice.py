@@ -182,22 +182,22 @@ class _Judge:
 
     def p95_ms(self, spec: ModelSpec) -> float | None:
         """Predicted 95th percentile latency of warm answers (ms); None if no model was measured."""
-        own = self.passes.get(spec.id)
-        scaled = min(self._scaled_ms(spec), default=None)
+        own, bits = self.passes.get(spec.id), self.machine.weight_bits
+        # By each other model's passes: a pass takes what reading the weights takes.
+        scaled = min(
+            (
+                found.ms * weight_bytes(spec, bits) / weight_bytes(other, bits)
+                for other in self.catalogue
+                if other.id != spec.id and (found := self.passes.get(other.id)) is not None
+            ),
+            default=None,
+        )
         if own is None:
             ms = scaled
         else:
             ms = own.ms if scaled is None or own.num_loads >= TRUSTED_LOADS else min(own.ms, scaled)
         num_passes = PASSES_AT_P95_DRAFTED if spec.id in self.machine.with_drafter else PASSES_AT_P95
         return None if ms is None else num_passes * ms
-
-    def _scaled_ms(self, spec: ModelSpec) -> Iterator[float]:
-        """Its passes as those of each other model say them: a pass takes what reading the weights takes."""
-        for other in self.catalogue:
-            found = self.passes.get(other.id)
-            if found is not None and other.id != spec.id:
-                bits = self.machine.weight_bits
-                yield found.ms * weight_bytes(spec, bits) / weight_bytes(other, bits)
 
     def _shortages(self, price: Price) -> Iterator[str]:
         machine = self.machine

@@ -59,7 +59,9 @@ class PassLog:
             if sum(other[1] == load[1] for other in kept) < MAX_LOADS:
                 kept.insert(0, load)
         try:
-            self._write(kept[-_MAX_SETTINGS * MAX_LOADS :])
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self._path) as file:
+                file.write(json.dumps({"loads": kept[-_MAX_SETTINGS * MAX_LOADS :]}).encode())
         except OSError as error:
             logger.debug("What passes took is not kept: %s", error)
 
@@ -78,11 +80,6 @@ class PassLog:
             return [_checked(load) for load in found["loads"]]
         except (OSError, ValueError, KeyError, TypeError):
             return []
-
-    def _write(self, loads: list[_Load]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._path) as file:
-            file.write(json.dumps({"loads": loads}).encode())
 
 
 def _checked(load: Any) -> _Load:

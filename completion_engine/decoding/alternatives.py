@@ -98,7 +98,6 @@ def decode_after(
         [*prepared.prompt.tokens, *first.tokens[:at], branch.token],
         len(prepared.prompt.tokens),
         prepared.prompt.healed,
-        prepared.setup.setting,
         [*first.sources[:at], None],
         [*first.probabilities[:at], branch.probability],
         first.bias,

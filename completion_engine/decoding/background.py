@@ -96,15 +96,11 @@ class BackgroundWriting:
         if not has_ended and (self._has_reported or not is_further_line):
             return False
         self._has_reported = True
-        return not self.shown.startswith(self._answer_by_now(self.decoding))
-
-    def _answer_by_now(self, decoding: Decoding) -> str:
-        """Return what an answer would show of the text so far, by its confidence too."""
-        request, ending = self.prepared.request, Ending(decoding.written)
-        limits = replace(self.limits, min_confidence=1 - request.eagerness)
-        finish = ending.finish(decoding.tokens, decoding.probabilities, self.rules, limits)
+        ending = Ending(self.decoding.written)
+        limits = replace(self.limits, min_confidence=1 - self.prepared.request.eagerness)
+        finish = ending.finish(self.decoding.tokens, self.decoding.probabilities, self.rules, limits)
         num_chars = finish.num_chars if finish else ending.num_shown(self.rules, limits)
-        return decoding.written.text[:num_chars].rstrip()
+        return not self.shown.startswith(text[:num_chars].rstrip())
 
     def need_test(self) -> RequestTest:
         """Return a test of whether a request needs the result of the next step; any thread may call the test.

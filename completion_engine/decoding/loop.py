@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion_engine.decoding.completion import Writing
-from completion_engine.decoding.planner import DraftPlanner, PassRows
-from completion_engine.decoding.reuse import PastCompletion, Slot, sampling_setting
-from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
-from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken, Pass
+from completion_engine.decoding.picking import OpenRows, Picker, RepositoryBias
+from completion_engine.decoding.planner import DraftPlanner, PassRows, Verified
+from completion_engine.decoding.reuse import PastCompletion, Slot
+from completion_engine.drafting.drafts import Drafter, DraftScope, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.drafting.tree import verify
 from completion_engine.probability import NOT_SCORED, TokenProbability
@@ -24,26 +24,20 @@ from completion_engine.target_model.language_model import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class DecodingSetup:
-    """The parts that write a completion: the target, how tokens are picked, and the drafters.
+    """The parts that write a completion: the target, its tokens without padding, and the drafters.
 
     Without `drafts_trees` drafts are chains. `bias` is mixed into the target's distribution. With `scores`
     each written token gets its probability. The drafters draft from `scope`.
     """
 
     target: LanguageModel
-    sampler: Sampler
+    num_tokens: int
     drafters: Sequence[Drafter]
     table: AcceptanceTable
     drafts_trees: bool = True
     bias: RepositoryBias | None = None
     scores: bool = True
     scope: DraftScope | None = None
-
-    @property
-    def setting(self) -> Hashable:
-        """The inputs of a pick besides the logits and the state of the index. Equal ones allow reuse."""
-        picking = sampling_setting(self.sampler.temperature, self.sampler.seed)
-        return (*picking, self.bias.source if self.bias else None)
 
 
 class Decoding(Writing):
@@ -62,29 +56,23 @@ class Decoding(Writing):
         self, setup: DecodingSetup, slot: Slot, prompt: Prompt, written: Written, stats: CompletionStats
     ) -> None:
         super().__init__(prompt, written, stats)
-        self._setup, self._target, self._sampler = setup, setup.target, setup.sampler
+        self._setup, self._target = setup, setup.target
         self._cache = slot.cache
         self._planner: DraftPlanner | None = None  # from the first pass on
         self._chunks = self._target.chunks
         self._max_branches = self._target.max_branches if setup.drafts_trees else 1
         self._num_chunked = self._chunks.num_chunked(self._num_prompt)
         # The slot's past completion is read here, before this one replaces it below.
-        reused = slot.continuation(prompt, written, setup.setting, self._chunks, needs_scores=setup.scores)
+        reused = slot.continuation(prompt, written, setup.bias, self._chunks, needs_scores=setup.scores)
         # A completion has one view of the index, from its first token to its last, reused tokens included.
         self.bias = slot.past.bias if reused.tokens else setup.bias
-        self._picker = Picker(self._sampler, self.bias, setup.scores)
+        self._picker = Picker(setup.num_tokens, self.bias, setup.scores)
         self._reuse([*self.path, *reused.tokens])
         self._extend(reused.tokens, reused.sources, reused.probabilities)
         self._rewind()
         # The lists are shared: the past completion grows with this one.
         slot.past = PastCompletion(
-            self.path,
-            self._num_prompt,
-            prompt.healed,
-            setup.setting,
-            self.sources,
-            self.probabilities,
-            self.bias,
+            self.path, self._num_prompt, prompt.healed, self.sources, self.probabilities, self.bias
         )
 
     @property
@@ -116,7 +104,7 @@ class Decoding(Writing):
             self._prefill(uncached[:num_rows])
             return
         rows = self._draft(uncached, within_ms)
-        self._accept(rows, *self._verify(rows))
+        self._accept(rows, self._verify(rows))
         self._rewind()
 
     def end(self) -> None:
@@ -170,7 +158,7 @@ class Decoding(Writing):
         if self._planner is None:
             drafters = self._setup.drafters if self._target.verifies_drafts else ()
             # The planner shares the list of the path, and sees it grow.
-            self._planner = DraftPlanner(drafters, self._setup.table, self._sampler.num_tokens, self.path)
+            self._planner = DraftPlanner(drafters, self._setup.table, self._setup.num_tokens, self.path)
             self._planner.begin(self._num_prompt, self._cache, self._setup.scope)
         return self._planner
 
@@ -185,11 +173,8 @@ class Decoding(Writing):
         self.stats.ms["draft"] += (time.perf_counter() - begin) * 1e3
         return rows
 
-    def _verify(self, rows: PassRows) -> tuple[Pass, list[TokenProbability]]:
-        """Run the rows, and accept draft tokens that equal the target's picks.
-
-        Return the pass, and the probabilities of the picks after the accepted rows.
-        """
+    def _verify(self, rows: PassRows) -> Verified:
+        """Run the rows, and accept draft tokens that equal the target's picks."""
         waiting = time.perf_counter()
         self._target.wait()  # for prefill passes that a GPU may still be running
         begin = time.perf_counter()
@@ -201,21 +186,20 @@ class Decoding(Writing):
         self.stats.num_forwards += 1
         self.stats.ms["verify"] += pass_ms
         self._target.record(max(rows.plan.ms, self._target.ms_of(len(rows.tokens))), pass_ms)
-        accepted = verify(tokens, parents, picks.tokens)
-        return Pass(tokens, parents, logits, picks.tokens, (0, *accepted)), picks.probabilities
+        return Verified(picks.tokens, (0, *verify(tokens, parents, picks.tokens)), picks.probabilities)
 
-    def _accept(self, rows: PassRows, done: Pass, probabilities: Sequence[TokenProbability]) -> None:
+    def _accept(self, rows: PassRows, done: Verified) -> None:
         """Cache and append the accepted tokens and the target's own; the drafters learn from the pass."""
         begin = time.perf_counter()
         path = [*range(rows.num_before), *(rows.num_before + row for row in done.accepted_rows)]
-        written = [*(done.tokens[row] for row in done.accepted_rows[1:]), done.picked[done.accepted_rows[-1]]]
+        written = [done.picked[row] for row in done.accepted_rows]
         self._target.keep(self._cache, rows.parents, path, [*rows.uncached, *written[:-1]])
         self.stats.ms["verify"] += (time.perf_counter() - begin) * 1e3
         guesses = self._drafting().learn(rows, done)
         for guess in guesses:
             self.stats.accept(guess.source)
         num_before = len(self.path)
-        self._extend(written, [*guesses, None], [*probabilities, *(NOT_SCORED for _ in written)])
+        self._extend(written, [*guesses, None], [*done.probabilities, *(NOT_SCORED for _ in written)])
         self.stats.num_written += len(self.path) - num_before
 
     def _rewind(self) -> None:

@@ -9,15 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from completion_engine.drafting.drafts import (
-    Allowed,
-    Draft,
-    Drafter,
-    DrafterWithMemory,
-    DraftScope,
-    DraftToken,
-    Pass,
-)
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftScope, DraftToken
 from completion_engine.drafting.ngram import NUM_REMEMBERED_BEFORE
 from completion_engine.drafting.policy import (
     AcceptanceTable,
@@ -28,6 +20,7 @@ from completion_engine.drafting.policy import (
     learn_from_picks,
     min_probability_for,
 )
+from completion_engine.probability import TokenProbability
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.passes import Costs
 from ngram_cache.redaction import blank_secrets
@@ -69,6 +62,19 @@ class PassRows:
         return [parent - self.num_before for parent in self.parents[self.num_before :]]
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a verification pass found: the target's token after each row that it `picked`, and their use.
+
+    Row 0 is the last uncached token. `accepted_rows` lists it and the accepted draft rows after it, in order;
+    `probabilities` are those of the picks after them.
+    """
+
+    picked: Sequence[int]
+    accepted_rows: tuple[int, ...]
+    probabilities: Sequence[TokenProbability]
+
+
 class DraftPlanner:
     """Collects drafts for one completion, chooses what to verify, and updates the drafters."""
 
@@ -88,19 +94,16 @@ class DraftPlanner:
         """Begin the drafters after the prompt, the first `num_prompt` tokens; `cache` is the target's."""
         self._num_prompt = self._num_given = num_prompt
         for drafter in self._drafters:
-            if scope is not None and isinstance(drafter, DrafterWithMemory):
+            if scope is not None:
                 drafter.enter(scope)
             drafter.begin(self._path[:num_prompt], cache)
 
     def end(self, spell: Callable[[list[int]], bytes]) -> None:
-        """End the completion. Drafters with memory discard it if it seems to contain a secret."""
+        """End the completion. Drafters store nothing of it if it seems to contain a secret."""
         self._extend_drafters()
-        may_keep = _holds_no_secret(self._path, self._num_prompt, spell)
-        for drafter in self._drafters:
-            if may_keep or not isinstance(drafter, DrafterWithMemory):
+        if _holds_no_secret(self._path, self._num_prompt, spell):
+            for drafter in self._drafters:
                 drafter.end()
-            else:
-                drafter.discard()
 
     def plan(self, uncached: Sequence[int], costs: Costs, max_rows: int, allowed: Allowed) -> PassRows:
         """Return the rows of the next pass: at most `max_rows` are drafted, with `allowed` first tokens."""
@@ -119,14 +122,11 @@ class DraftPlanner:
                 plan = choose(drafts, self._table, len(uncached), costs, asked)
         return PassRows(uncached, plan)
 
-    def learn(self, rows: PassRows, done: Pass) -> list[DraftToken]:
+    def learn(self, rows: PassRows, done: Verified) -> list[DraftToken]:
         """Learn from a pass; return the guess to credit for each accepted draft row, in order."""
         # Row 0 of `done` is the last written token, which `learn_from_picks` calls -1: see `drafting.policy`.
         learn_from_picks(rows.plan, {row - 1: done.picked[row] for row in done.accepted_rows}, self._table)
-        accepted = [credited(rows.plan.rows[row - 1], self._table) for row in done.accepted_rows[1:]]
-        for drafter in self._drafters:
-            drafter.observe(done)
-        return accepted
+        return [credited(rows.plan.rows[row - 1], self._table) for row in done.accepted_rows[1:]]
 
     def _extend_drafters(self) -> None:
         """Give the drafters the tokens that were written since the last call."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.picking import RepositoryBias
 from completion_engine.decoding.reuse import Slot, SlotPool
-from completion_engine.decoding.sampling import RepositoryBias, Sampler
-from completion_engine.drafting.drafts import Drafter, DrafterWithMemory, DraftScope
+from completion_engine.drafting.drafts import Drafter, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
 from completion_engine.prompting.prompt import Prompt, Written
@@ -146,14 +146,13 @@ class RequestPreparation:
         self._slots.forget(document)
         self._prompts.forget(document)
         for drafter in self._drafters:
-            if isinstance(drafter, DrafterWithMemory):
-                drafter.forget(document)
+            drafter.forget(document)
 
     def _setup(self, request: CompletionRequest) -> DecodingSetup:
         num_tokens, document = self._tokenizer.num_tokens, request.document
         return DecodingSetup(
             self._target,
-            Sampler(num_tokens, request.temperature, request.seed),
+            num_tokens,
             self._drafters,
             self._table,
             self._drafts_trees,

@@ -9,7 +9,7 @@ everywhere.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from completion_engine.prompting.prompt import HealingConstraint, Prompt, Writte
 from completion_engine.target_model.passes import ChunkRule
 
 if TYPE_CHECKING:  # a window on remote servers starts without torch
-    from completion_engine.decoding.sampling import RepositoryBias
+    from completion_engine.decoding.picking import RepositoryBias
     from completion_engine.drafting.drafts import DraftToken
     from completion_engine.target_model.kv_cache import CacheShape, KVCache
 
@@ -45,14 +45,13 @@ class Continuation:
 class PastCompletion:
     """A prompt, `path[:num_forced]`, and the tokens written after it. Their first bytes are `healed`.
 
-    `setting` holds the inputs of the picks besides the logits; `bias` was mixed in. `is_scored` means that
-    servers were asked for all probabilities. The lists grow while the completion is being written.
+    `bias` was mixed in. `is_scored` means that servers were asked for all probabilities. The lists grow while
+    the completion is being written.
     """
 
     path: list[int] = field(default_factory=list)
     num_forced: int = 0
     healed: bytes = b""
-    setting: Hashable = None
     sources: list[DraftToken | None] = field(default_factory=list)
     probabilities: list[TokenProbability] = field(default_factory=list)
     bias: RepositoryBias | None = None
@@ -102,11 +101,11 @@ class PastCompletions:
             del self._past[key]
 
     def continuation(
-        self, document: str, setting: Hashable, prompt: Prompt, written: Written, *, needs_scores: bool
+        self, document: str, prompt: Prompt, written: Written, *, needs_scores: bool
     ) -> Continuation:
         """Return the tokens after `prompt` in the document's newest completion that begins with it."""
         for (name, _), past in reversed(self._past.items()):
-            if name == document and past.setting == setting:
+            if name == document:
                 needs = needs_scores and not past.is_scored
                 found = past.continuation(prompt, written, needs_scores=needs)
                 if found.tokens:
@@ -127,11 +126,6 @@ def path_after(paths: Iterable[Sequence[int]], prompt: Sequence[int]) -> list[in
     num_prompt, tokens = len(prompt), list(prompt)
     longer = (path for path in paths if len(path) > num_prompt)
     return next((list(path[num_prompt:]) for path in longer if list(path[:num_prompt]) == tokens), [])
-
-
-def sampling_setting(temperature: float, seed: int) -> tuple[float, int]:
-    """Return the inputs of a pick besides the logits; the seed is 0 for greedy picks, which ignore it."""
-    return temperature, seed if temperature else 0
 
 
 def _narrowed(
@@ -155,16 +149,23 @@ class Slot:
     last_used: int = 0
 
     def continuation(
-        self, prompt: Prompt, written: Written, setting: Hashable, chunks: ChunkRule, *, needs_scores: bool
+        self,
+        prompt: Prompt,
+        written: Written,
+        bias: RepositoryBias | None,
+        chunks: ChunkRule,
+        *,
+        needs_scores: bool,
     ) -> Continuation:
         """Return the tokens of the slot's past completion that follow `prompt`, so that no pass need write
         them.
 
-        Empty if the past tokens were picked with another setting, or if their prompt was computed in other
-        chunks: then the logits may differ in bits.
+        Empty if the past tokens were picked with the bias of another index, or without one, or if their
+        prompt was computed in other chunks: then the logits may differ in bits.
         """
         num_chunked = chunks.num_chunked(len(prompt.tokens))
-        if self.past.setting != setting or num_chunked != chunks.num_chunked(self.past.num_forced):
+        indexes = [None if it is None else it.source for it in (bias, self.past.bias)]
+        if indexes[0] != indexes[1] or num_chunked != chunks.num_chunked(self.past.num_forced):
             return Continuation()
         return self.past.continuation(prompt, written, needs_scores=needs_scores)
 

@@ -11,8 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.picking import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.tokenizer import Tokenizer
@@ -97,10 +97,9 @@ class ShadowChecks:
     def _begin(self, drafted: DraftedCompletion) -> Decoding:
         """Begin plain decoding after the same prompt, in the cache of the checks."""
         self._cache = self._cache or KVCache(self._target.cache_shape)
-        sampler = Sampler(self._tokenizer.num_tokens, drafted.request.temperature, drafted.request.seed)
         setup = DecodingSetup(
             self._target,
-            sampler,
+            self._tokenizer.num_tokens,
             (),
             AcceptanceTable(),
             drafts_trees=False,

@@ -42,7 +42,6 @@ _PRIOR_GAIN, _PRIOR_NUM_STEPS = (
 _BASE = -3.46
 _BY_EVIDENCE = {
     "prompt": 1.57,
-    "successors": 0.91,
     "index": 0.59,
     "recent": -0.11,
     "model": 5.0,

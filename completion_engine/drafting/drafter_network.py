@@ -9,27 +9,26 @@ for training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.functional import linear
 
 from completion_engine.cpu.attention import attend, num_keys_for
-from completion_engine.cpu.kernels import rows
 from completion_engine.cpu.kernels.attention import serves_heads
 from completion_engine.cpu.kernels.language import Array, Floats, array_of
 from completion_engine.cpu.kernels.rows import round_whole_rows
 from completion_engine.cpu.kernels.top_k import score_promising
-from completion_engine.cpu.linear import Linear, can_quantise
+from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed
 from completion_engine.drafting.step_program import DraftProgram, Memory, Products
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import rotate
-from completion_engine.target_model.weights import WeightKind
 
 EPS = 1e-6
 # The least number of tokens that get an accurate logit.
@@ -92,24 +91,28 @@ class DrafterShape:
                 )
 
 
-def _rotary_of(target: LanguageModel) -> tuple[Tensor, Tensor]:
-    if target.decoder.rotary is None:
-        raise UserError(
-            "A distilled drafter cannot read the keys of a target of this architecture.",
-            advice="Take a smaller model of its family as draftModel.",
-        )
-    return target.decoder.rotary
+def _folded(w: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of a step by name, each with the scale of the norm before it folded in."""
+    return {
+        "join": torch.cat([w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]], 1),
+        "query": w["query"] * w["attention_norm"],
+        "query_bias": w["query_bias"],
+        "attended": w["attended"],
+        "gate_up": w["gate_up"] * w["mlp_norm"],
+        "down": w["down"],
+        "output_norm": w["output_norm"],
+    }
 
 
-def _joined(w: Mapping[str, Tensor]) -> Tensor:
-    """Return the weight [hidden_size, 2 * hidden_size] that joins a token's embedding and a state."""
-    return torch.cat([w["embedding"] * w["embedding_norm"], w["state"] * w["state_norm"]], 1)
+class _Compiled:
+    """The weights of a step as the compiled program multiplies with them: rounded, for the CPU."""
 
-
-def _products_of(parts: Sequence[Linear]) -> Products | None:
-    """Return the arguments of the compiled program; None unless all weights are int8."""
-    products = [part.product for part in parts]
-    return Products(*filter(None, products)) if all(products) else None
+    def __init__(self, w: Mapping[str, Tensor], preview: Preview | None) -> None:
+        biases = {"query": w["query_bias"]}
+        parts = {name: QuantisedLinear(packed(w[name]), biases.get(name)) for name in Products._fields}
+        self.products = Products(*(part.product for part in parts.values()))
+        self.head = PreviewedHead(w["head"], preview) if preview else QuantisedLinear(packed(w["head"]))
+        self.num_bytes = self.head.num_bytes + sum(part.num_bytes for part in parts.values())
 
 
 class DistilledNetwork:
@@ -129,29 +132,25 @@ class DistilledNetwork:
         Raises UserError for a target whose sizes or cached keys do not fit.
         """
         shape.check_target(target)
-        self._cos, self._sin = _rotary_of(target)
-        self._embedding = target.decoder.embedding
-        place = target.decoder.embedding
-        w = {name: weight.to(place.device, torch.float32) for name, weight in weights.items()}
-        kind: WeightKind = "int8" if can_quantise(place.device) else "float"
-
-        def product(weight: Tensor, bias: Tensor | None = None) -> Linear:
-            return Linear(weight.to(place.dtype), None if bias is None else bias.to(place.dtype), kind)
-
+        if target.decoder.rotary is None:
+            raise UserError(
+                "A distilled drafter cannot read the keys of a target of this architecture.",
+                advice="Take a smaller model of its family as draftModel.",
+            )
+        self._cos, self._sin = target.decoder.rotary
+        self._embedding = place = target.decoder.embedding
+        w = _folded({name: weight.to(place.device, torch.float32) for name, weight in weights.items()})
+        w["head"] = target.decoder.head_rows(tokens.to(place.device))
+        self._weights = {name: weight.to(place.dtype) for name, weight in w.items()}
         self.num_heads, self.memory_layer = shape.num_heads, shape.memory_layer
-        self._join = product(_joined(w))
-        self._query = product(w["query"] * w["attention_norm"], w["query_bias"])
-        self._attended = product(w["attended"])
-        self._gate_up = product(w["gate_up"] * w["mlp_norm"])
-        self._down = product(w["down"])
-        self._output_norm = w["output_norm"].to(place.dtype)
-        self._head = head_for(
-            target.decoder.head_rows(tokens.to(place.device)).to(place.dtype), preview, kind
-        )
-        parts = (self._join, self._query, self._attended, self._gate_up, self._down, self._head)
-        self.num_bytes = sum(part.num_bytes for part in parts)
         can_compile = target.cache_shape.keys_by_channel and serves_heads(shape.head_size)
-        self._products = _products_of(parts[:-1]) if can_compile else None
+        self._compiled = (
+            _Compiled(self._weights, preview) if can_compile and can_quantise(place.device) else None
+        )
+        if self._compiled is not None:
+            self._weights = {"output_norm": self._weights["output_norm"]}
+        held = sum(weight.nbytes for weight in self._weights.values())
+        self.num_bytes = held + (self._compiled.num_bytes if self._compiled else 0)
         self._programs: dict[tuple[int, int], DraftProgram] = {}
 
     def step(self, tokens: Tensor, states: Tensor, cache: KVCache, position: int) -> tuple[Tensor, Tensor]:
@@ -160,20 +159,21 @@ class DistilledNetwork:
 
         `states` are those before the tokens, which all have the same `position`.
         """
-        if self._products is not None:
+        w, embedded = self._weights, self._embedding[tokens]
+        if self._compiled is not None:
             key = len(tokens), cache.capacity
             if key not in self._programs:
                 memory = Memory(self.memory_layer, self._cos, self._sin)
-                self._programs[key] = DraftProgram(self._products, memory, len(tokens), cache, EPS)
-            embedded, norm = self._embedding[tokens], array_of(self._output_norm)
-            states = self._programs[key].run(embedded, states, cache, position, norm)
-            return states, self._head(states)
-        inputs = torch.cat([_normed(self._embedding[tokens]), _normed(states)], 1)
-        x = self._join(inputs)
-        x = x + self._attended(self._attend(self._query(_normed(x)), cache, position))
-        x = x + self._down.of_gated(self._gate_up(_normed(x)))
-        states = _normed(x) * self._output_norm
-        return states, self._head(states)
+                self._programs[key] = DraftProgram(self._compiled.products, memory, len(tokens), cache, EPS)
+            states = self._programs[key].run(embedded, states, cache, position, array_of(w["output_norm"]))
+            return states, self._compiled.head(states)
+        x = linear(torch.cat([_normed(embedded), _normed(states)], 1), w["join"])
+        query = linear(_normed(x), w["query"], w["query_bias"])
+        x = x + linear(self._attend(query, cache, position), w["attended"])
+        gate, up = linear(_normed(x), w["gate_up"]).chunk(2, dim=-1)
+        x = x + linear(functional.silu(gate) * up, w["down"])
+        states = _normed(x) * w["output_norm"]
+        return states, linear(states, w["head"])
 
     def _attend(self, q: Tensor, cache: KVCache, position: int) -> Tensor:
         """Return the attention of queries [num_beams, num_heads * head_size] to the target's cached keys."""
@@ -188,10 +188,6 @@ class DistilledNetwork:
 
 def _normed(x: Tensor) -> Tensor:
     """Return x [num_rows, hidden_size] divided by its root mean square."""
-    if x.device.type == "cpu":
-        normed = torch.empty_like(x)
-        rows.norm(array_of(x), EPS, array_of(normed))
-        return normed
     return functional.rms_norm(x, x.shape[-1:], None, EPS)
 
 
@@ -214,19 +210,19 @@ class Preview:
 
 
 class PreviewedHead:
-    """The product with the head on the CPU; the logits of unlikely tokens stay approximate.
+    """The product with the head; the logits of unlikely tokens stay approximate.
 
-    Multiplying by the whole head takes much of a drafter's step, mostly for unlikely tokens. On the CPU, a
+    Multiplying by the whole head takes much of a drafter's step, mostly for unlikely tokens. A
     product of small rank first approximates all logits, and only the rows of the best tokens are multiplied
     accurately (SVD-softmax, Shim et al. 2017). The low-rank factors are fitted to states that the drafter
     really produces: fitted to the head's weights alone, they would need several times the rank
     (docs/experiments/drafting.md).
     """
 
-    def __init__(self, rows: Tensor, preview: Preview, kind: WeightKind) -> None:
+    def __init__(self, rows: Tensor, preview: Preview) -> None:
         """`rows` [num_tokens, hidden_size] are the head's weights; `preview` was fitted to the drafter."""
         self._narrow = preview.narrow.float().T.contiguous()
-        self._rough = Linear(rows.float() @ preview.widen.float(), kind=kind)
+        self._rough = QuantisedLinear(packed(rows.float() @ preview.widen.float()))
         self._levels: Array = np.empty(rows.shape, np.int8)
         self._scales: Floats = np.empty(len(rows), np.float32)
         round_whole_rows(array_of(rows), self._levels, self._scales)
@@ -237,10 +233,3 @@ class PreviewedHead:
         logits = self._rough(states.float() @ self._narrow)
         score_promising(array_of(logits), array_of(states), self._levels, self._scales, NUM_EXACT)
         return logits
-
-
-def head_for(rows: Tensor, preview: Preview | None, kind: WeightKind) -> Linear | PreviewedHead:
-    """Return the faster head for the device of `rows`; without a preview, the full product."""
-    if preview is None or rows.device.type != "cpu":
-        return Linear(rows, kind=kind)
-    return PreviewedHead(rows, preview, kind)

@@ -6,13 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from completion_engine.drafting.drafts import (
-    Allowed,
-    Draft,
-    DrafterWithMemory,
-    DraftScope,
-    DraftToken,
-)
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftScope, DraftToken
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import Lookup, TokenBuffer
 
@@ -69,7 +63,7 @@ class RecentText:
         return entered
 
 
-class NgramDrafter(DrafterWithMemory):
+class NgramDrafter(Drafter):
     """Drafts the tokens that followed the longest match of the last tokens elsewhere."""
 
     def __init__(self) -> None:
@@ -84,17 +78,14 @@ class NgramDrafter(DrafterWithMemory):
         self._recent = other._recent
 
     def enter(self, scope: DraftScope) -> None:
-        """See `DrafterWithMemory.enter`."""
+        """See `Drafter.enter`."""
         self._scope = scope
 
     def forget(self, document: str) -> None:
-        """See `DrafterWithMemory.forget`."""
+        """See `Drafter.forget`."""
         self._recent.forget(document)
         if document == self._scope.document:
             self._scope = replace(self._scope, index=None)  # the index may belong to a folder that is closed
-
-    def discard(self) -> None:
-        """See `DrafterWithMemory.discard`. Nothing was stored yet: `end` does that."""
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""

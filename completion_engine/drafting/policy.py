@@ -9,7 +9,7 @@ Four kinds of index occur:
 | --- | --- | --- |
 | `Candidate.parent` | `DraftPlan.considered` | -1 |
 | `DraftPlan.parents`, keys of `picked` | `DraftPlan.rows` | -1 |
-| a row of `Pass` (`drafts.py`) | row 0 is the last written token, row r + 1 is `DraftPlan.rows[r]` | 0 |
+| a row of `Verified` (`planner.py`) | row 0 is the last written token, row r + 1 is `DraftPlan.rows[r]` | 0 |
 | `DraftToken.parent` | the drafter's own draft | -1 |
 """
 
@@ -140,16 +140,10 @@ def learn_from_picks(plan: DraftPlan, picked: Mapping[int, int], table: Acceptan
         row = rows.get(id(candidate))
         if is_right and row is not None and row in picked:
             pick_after[at] = picked[row]
-    _learn_from_costly(plan, list(picked.values()), table)
-
-
-def _learn_from_costly(plan: DraftPlan, truth: Sequence[int], table: AcceptanceTable) -> None:
-    """Learn how many more tokens the pass wrote than it would have written without the costly drafter."""
-    asked = plan.costly
-    if asked is None:
+    if (asked := plan.costly) is None:
         table.forget_gain(plan.num_expected)
-    else:
-        num_added = len(truth) - num_written(asked.without, truth)
+    else:  # the pass wrote this many tokens more than without the costly drafter
+        num_added = len(picked) - num_written(asked.without, list(picked.values()))
         table.learn_gain(asked.without.num_expected, num_added, asked.ms + plan.ms - asked.without.ms)
 
 

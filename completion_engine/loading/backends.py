@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import torch
 
-from completion_engine.cpu.linear import can_pack, can_quantise
+from completion_engine.cpu.linear import can_quantise, computes_bf16
 from completion_engine.errors import SlipstreamError, UserError
 from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, first_line, release_memory
@@ -119,8 +119,7 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     if device.type == "cuda" and name in {*_HELD, "auto"}:
         held = "int8" if name == "auto" else name
         return Precision(held, torch.bfloat16, _HELD[held])
-    computes_bf16 = device.type == "cuda" or can_pack(torch.empty(1, 1, dtype=torch.bfloat16))
-    best = torch.bfloat16 if computes_bf16 else torch.float32
+    best = torch.bfloat16 if device.type == "cuda" or computes_bf16() else torch.float32
     has_bytes = can_quantise(device)
     if name == "int8" and not has_bytes:
         raise UserError(

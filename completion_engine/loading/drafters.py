@@ -11,7 +11,6 @@ from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles, load_dis
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.errors import DataError, SlipstreamError
 from completion_engine.gpu.machine import first_line
 from completion_engine.loading.model import load_language_model
@@ -43,8 +42,6 @@ def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver o
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:
         found["ngram"] = NgramDrafter()
-    if "recycled" in config.drafters:
-        found["recycled"] = RecycledDrafter()
     if "neural" in config.drafters:
         neural = _neural(config, target, tokenizer, report, should_stop, note)
         if neural is not None:

@@ -23,7 +23,6 @@ from safetensors import SafetensorError
 
 from completion_engine.checksum import with_checksum, without_checksum
 from completion_engine.cpu import int8_decoder
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
@@ -84,14 +83,12 @@ def _load_on_cpu(backend: Backend, options: LoadOptions) -> LanguageModel:
         capacity = options.capacity or CAPACITY["cpu"]
         capacity = min(capacity, num_positions(config) or capacity)
         with reading(folder):
-            is_ours = is_of_family(config)
-            family = FamilyModel(config, open_weights(folder, precision.dtype)) if is_ours else None
+            weights = open_weights(folder, precision.dtype) if is_of_family(config) else None
+            family = FamilyModel(config, weights) if weights else None
         if backend.dtype == "auto" and not (family and Int8Decoder.serves(family)):
             precision = Precision(str(precision.dtype).removeprefix("torch."), precision.dtype)
         if family and precision.kind == "int8":
             return _packed_model(family, folder, precision, capacity)
-        if family:
-            return LanguageModel(FloatDecoder(family, capacity), backend.device, precision, capacity)
         from completion_engine.transformers_decoder import module_decoder  # noqa: PLC0415 - takes seconds
 
         decoder = module_decoder(folder, config, capacity, precision, backend.device)

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from completion_engine.decoding.loop import Decoding, DecodingSetup
 from completion_engine.decoding.reuse import SlotPool
-from completion_engine.decoding.sampling import Sampler
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.next_edit.edits import EditDocument, EditRequest, Hunk, LineEdit
 from completion_engine.prompting.prompt import Prompt, Written
@@ -110,7 +109,7 @@ class BranchScorer:
         begin_s = time.perf_counter()
         self.num_read += self._slots.num_missing(prompt)
         slot = self._slots.acquire("", prompt)
-        setup = DecodingSetup(self._target, Sampler(self._num_tokens), (), AcceptanceTable())
+        setup = DecodingSetup(self._target, self._num_tokens, (), AcceptanceTable())
         written = Written(self._tokenizer, b"")
         decoding = Decoding(setup, slot, Prompt(prompt, b""), written, CompletionStats())
         cancellation.check()

@@ -131,7 +131,9 @@ class Answer:
         with self._changed:
             self._is_closed = True
             if self._socket is not None:
-                _hang_up(self._socket)
+                # Ends the other thread's wait for data and the server's connection; that thread closes it.
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's own, which it uses
             self._changed.notify_all()
 
     def _wait(self, is_ready: Callable[[], bool], wait: Wait) -> None:
@@ -188,30 +190,21 @@ class Answer:
                 self._changed.notify_all()
             self._connections.prepare()
             while data := response.read1(_AT_ONCE):
-                self._take(data)
+                with self._changed:
+                    self._data += data
+                    self._num_bytes += len(data)
+                    self._changed.notify_all()
+                if self._num_bytes > MAX_BODY_BYTES:
+                    raise invalid_answer(self._authority, "it does not end")
             if response.length:
                 raise IncompleteRead(b"")
             return not response.will_close
-
-    def _take(self, data: bytes) -> None:
-        with self._changed:
-            self._data += data
-            self._num_bytes += len(data)
-            self._changed.notify_all()
-        if self._num_bytes > MAX_BODY_BYTES:
-            raise invalid_answer(self._authority, "it does not end")
 
     def _hold(self, opened: socket.socket | None) -> bool:
         """Note the socket that `close` hangs up; return False if it has been called already."""
         with self._changed:
             self._socket = None if self._is_closed else opened
             return not self._is_closed
-
-
-def _hang_up(opened: socket.socket) -> None:
-    """End the other thread's wait for data and the server's connection; that thread closes the socket."""
-    with contextlib.suppress(OSError):
-        socket.socket.shutdown(opened, socket.SHUT_RDWR)  # not TLS's own, which the other thread uses
 
 
 def _fault_of(authority: str, error: Exception) -> RemoteError:

@@ -16,8 +16,9 @@ from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.surroundings import forget_texts
 from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import MAX_NEW_TOKENS, Limits, rules_at, suppression
-from completion_engine.decoding.reuse import PastCompletion, PastCompletions, sampling_setting
+from completion_engine.decoding.reuse import PastCompletion, PastCompletions
 from completion_engine.errors import RemoteError
+from completion_engine.next_edit.edits import EditAnswer, EditRequest
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
@@ -166,6 +167,13 @@ class RemoteCompleter:
         self._leave_unfinished()
         return False
 
+    def take_grown(self) -> None:
+        """Return None: the rest of an answer is kept for the next request."""
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:  # noqa: ARG002 - see `CompletionEngine`
+        """Return none: servers score no edits."""
+        return EditAnswer(rule="edit-needs-local-model")
+
     def forget(self, document: str) -> None:
         """Drop all that is held of a closed document."""
         if self._unfinished is not None and self._unfinished.document == document:
@@ -203,7 +211,6 @@ class RemoteCompleter:
         needs_scores = request.filters_by_confidence
         known = self._past.continuation(
             request.document,
-            sampling_setting(request.temperature, request.seed),
             prompt,
             Written(self._tokenizer, prompt.healed),
             needs_scores=needs_scores,
@@ -236,7 +243,6 @@ class RemoteCompleter:
             writing.path,
             len(prompt.tokens),
             prompt.healed,
-            sampling_setting(request.temperature, request.seed),
             probabilities=writing.probabilities,
             is_scored=request.filters_by_confidence,
         )

@@ -27,7 +27,7 @@ from completion_engine.remote.vllm_client import CompletionQuery, QueryNames, Vl
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
 
 MAX_RESUMES = 3
-_OTHERS_TEMPERATURE = 0.8  # for further candidates of a greedy request
+_OTHERS_TEMPERATURE = 0.8  # for further candidates
 _PAUSES_S = (0.0, 0.05, 0.3)  # before another attempt: servers soon notice that a replica died
 STALL_S = 10.0  # the longest wait for a token without a deadline
 _BROKEN = frozenset({"truncated"})
@@ -40,8 +40,8 @@ Ask = Callable[[CompletionQuery], TokenStream]
 class RemoteWriting(Writing):
     """Tokens that servers write after a prompt.
 
-    `query` has the sampling, and `known` the tokens that they wrote there before. The first new one is waited
-    for until patience ends; then RemoteError is raised.
+    `query` has what is asked for, and `known` the tokens that they wrote there before. The first new one is
+    waited for until patience ends; then RemoteError is raised.
     """
 
     def __init__(  # noqa: PLR0913 - where it goes on, and for how long
@@ -86,10 +86,15 @@ class RemoteWriting(Writing):
         return self._stream is not None
 
     def begin(self) -> None:
-        """Send the query without waiting for the answer."""
+        """Send the query for what is still to be written, without waiting for the answer."""
         if self._stream is None and not self.has_ended:
             self._num_asked = len(self.path)
-            self._stream = self._ask(self._remaining())
+            num_tokens, healed = (
+                max(1, self._limits.most_tokens - len(self.tokens)),
+                self.written.healing().bytes,
+            )
+            rest = replace(self._query, prompt=tuple(self.path), max_tokens=num_tokens, healed=healed)
+            self._stream = self._ask(rest)
 
     def step(self, within_ms: float = float("inf")) -> None:
         """Read the next tokens, and wait for them if need be. Raises RemoteError, CancelledError."""
@@ -160,12 +165,6 @@ class RemoteWriting(Writing):
             return begin_s + STALL_S
         return self._limits.patience_at
 
-    def _remaining(self) -> CompletionQuery:
-        """Return the query for what is still to be written."""
-        num_tokens = max(1, self._limits.most_tokens - len(self.tokens))
-        healed = self.written.healing().bytes
-        return replace(self._query, prompt=tuple(self.path), max_tokens=num_tokens, healed=healed)
-
     def _take(self, chunk: Chunk) -> None:
         self._num_chunks += 1
         self.stats.num_forwards += 1
@@ -207,16 +206,23 @@ class Queries:
         self._names = QueryNames(servers.endpoint.token)
 
     def writing(
-        self, request: CompletionRequest, prompt: Prompt, limits: Limits, known: Continuation
+        self,
+        request: CompletionRequest,
+        prompt: Prompt,
+        limits: Limits,
+        known: Continuation,
+        candidate: int = 0,
     ) -> RemoteWriting:
-        """Return the writing after `prompt` and the `known` tokens; its first step sends the query."""
+        """Return the writing after `prompt` and the `known` tokens; its first step sends the query.
 
+        Each further `candidate` is drawn with its number as the seed.
+        """
         query = CompletionQuery(
             (),
             0,
             tuple(sorted(self._tokenizer.end_ids)),
-            temperature=request.temperature,
-            seed=request.seed,
+            temperature=_OTHERS_TEMPERATURE if candidate else 0.0,
+            seed=candidate,
             salt=self._names.salt,
             session=self._names.session(request.document),
             scores=request.filters_by_confidence,
@@ -240,10 +246,8 @@ class Queries:
         """Begin further candidates beside the first answer; they are closed at the end of the block."""
         others: list[RemoteWriting] = []
         try:
-            for seed in range(1, request.num_candidates):
-                temperature = request.temperature or _OTHERS_TEMPERATURE
-                other = replace(request, temperature=temperature, seed=request.seed + seed)
-                others.append(self.writing(other, prompt, limits, Continuation()))
+            for candidate in range(1, request.num_candidates):
+                others.append(self.writing(request, prompt, limits, Continuation(), candidate))
                 others[-1].begin()
             yield others
         finally:

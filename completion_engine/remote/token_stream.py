@@ -136,7 +136,11 @@ class TokenStream:
             raise self._invalid("an event is not a JSON object")
         if "error" in fields:
             raise truncated(self._authority, _reason_of(fields["error"]))
-        self._take_usage(fields.get("usage"))
+        usage = fields.get("usage")
+        details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        if type(cached) is int and cached >= 0:
+            self.num_cached = cached
         choices = fields.get("choices")
         if not isinstance(choices, list) or len(choices) > 1:
             raise self._invalid("an event has no choice")
@@ -161,12 +165,6 @@ class TokenStream:
             self._chunks.append(
                 Chunk(tuple(tokens), reason, probabilities_of(fields.get("logprobs"), tokens))
             )
-
-    def _take_usage(self, usage: object) -> None:
-        details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-        cached = details.get("cached_tokens") if isinstance(details, dict) else None
-        if type(cached) is int and cached >= 0:
-            self.num_cached = cached
 
     def _invalid(self, what: str) -> RemoteError:
         self.close()
@@ -219,11 +217,13 @@ def fault_of(answer: Answer, authority: str, wait: Wait) -> RemoteError:
         what, advice = _REFUSALS[status]
         return RemoteError("refused", f"{authority} {what} ({status}).", advice=advice)
     if status == 429:
+        wait_s = answer.headers.get("retry-after", "")
+        is_number = wait_s.isascii() and wait_s.isdigit() and len(wait_s) < 6
         return RemoteError(
             "busy",
             f"{authority} has no room for more requests (429).",
             advice="Slipstream asks it again in a moment.",
-            retry_s=_retry_s(answer.headers.get("retry-after", "")),
+            retry_s=min(float(wait_s), _MAX_RETRY_S) if is_number else 0.0,
         )
     if 400 <= status < 599:
         who = "refuses the request" if status < 500 else "is not ready"
@@ -248,7 +248,3 @@ def _reason_of(error: object) -> str:
     """Return a server's words about an error, bounded; they hold no part of a prompt."""
     message = error.get("type") if isinstance(error, dict) else error
     return "".join(c for c in message[:80] if c.isprintable()) if isinstance(message, str) else ""
-
-
-def _retry_s(text: str) -> float:
-    return min(float(text), _MAX_RETRY_S) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0

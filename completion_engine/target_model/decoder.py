@@ -1,7 +1,7 @@
 """The forward pass of a target, token rows in, logits out, and the positions of its rows in caches.
 
-Owns the protocol, which `cpu.int8_decoder`, `cpu.float_decoder`, `gpu.decoder` and `transformers_decoder`
-implement, and the branches of a tree. All decoders are built for one property: a row's logits, keys and
+Owns the protocol, which `cpu.int8_decoder`, `gpu.decoder` and `transformers_decoder` implement, and the
+branches of a tree. All decoders are built for one property: a row's logits, keys and
 values depend only on its own token and the tokens before it, not on the number of rows beside it. `exactness`
 tests this property at load. Sums over keys depend on the places of the keys. So that a drafted path gives the
 same bits in a tree as in a chain, every row sees its ancestors at the places that a chain would give them:

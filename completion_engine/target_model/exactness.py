@@ -120,18 +120,13 @@ def _agree(passes: Passes, start: int, sizes: Sequence[int], others: Sequence[in
     found = []
     for cache, cut in zip(caches, (sizes, others), strict=True):
         cache.keep([0] * start)
-        found.append(torch.cat(_logits_of(passes, cache, tokens, cut)))
+        logits = []
+        for first, end in pairwise(accumulate(cut, initial=0)):
+            chunk = tokens[first:end]
+            logits.append(passes.forward(chunk, cache, len(chunk)))
+            cache.keep(chunk)
+        found.append(torch.cat(logits))
     return hold_same(*caches, start + len(tokens)) and torch.equal(*found)
-
-
-def _logits_of(passes: Passes, cache: KVCache, tokens: Sequence[int], sizes: Sequence[int]) -> list[Tensor]:
-    """Logits of all tokens, run in passes of `sizes` and kept."""
-    found = []
-    for first, end in pairwise(accumulate(sizes, initial=0)):
-        chunk = tokens[first:end]
-        found.append(passes.forward(chunk, cache, len(chunk)))
-        cache.keep(chunk)
-    return found
 
 
 def first_largest(numbers: Tensor) -> Tensor:

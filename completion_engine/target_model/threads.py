@@ -178,15 +178,12 @@ class ThreadGovernor:
             if self._at == 0:
                 self._wait_s = _FIRST_WAIT_S
             elif now_s >= self._try_more_at:
-                self._try_more(now_s)
-
-    def _try_more(self, now_s: float) -> None:
-        """Go on with more threads, unless others would take their cores away."""
-        num_more = self._counts[self._at - 1] - self.num_threads
-        if self._free_cores() - self.num_threads >= _FREE_ENOUGH * num_more:
-            self._move(-1)
-        else:
-            self._try_more_at = now_s + self._wait_s
+                # With more threads again, unless others would take their cores away.
+                num_more = self._counts[self._at - 1] - self.num_threads
+                if self._free_cores() - self.num_threads >= _FREE_ENOUGH * num_more:
+                    self._move(-1)
+                else:
+                    self._try_more_at = now_s + self._wait_s
 
     def _free_cores(self) -> float:
         """Cores that others left to passes since this was asked last."""

@@ -23,10 +23,9 @@ from ngram_cache import NgramIndex
 
 @dataclass(frozen=True, slots=True)
 class ExactnessOptions:
-    """How each prompt is continued: tokens, temperature, and the setting repositoryMemory."""
+    """How each prompt is continued: tokens, and the setting repositoryMemory."""
 
     tokens_asked: int
-    temperature: float = 0.0
     memory: MemorySetting = "auto"
 
 
@@ -127,10 +126,9 @@ def compare(  # noqa: PLR0913 - engines, prompts, and how they are continued
         raise ValueError("an engine cannot be compared with itself; take another one on the same target")
     reports, first = {name: ExactnessReport() for name in drafted}, next(iter(drafted.values()))
     with suppress(KeyboardInterrupt):
-        for seed, sample in enumerate(samples):
+        for sample in samples:
             where = sample.prefix, sample.suffix, sample.language, sample.document
-            request = CompletionRequest(*where, temperature=given.temperature, seed=seed, index=index)
-            request = replace(request, deadline_ms=0, repository_memory=given.memory)
+            request = CompletionRequest(*where, index=index, deadline_ms=0, repository_memory=given.memory)
             request = replace(request, context=context_of(first, request, "releases"))
             off, plain_s = _timed(plain, request, given.tokens_asked)
             for name, engine in drafted.items():

@@ -41,6 +41,14 @@ class Completer(Protocol):
         """Run one step of background work; return False if there is none."""
         ...
 
+    def take_grown(self) -> CompletionRequest | None:
+        """Return the request whose answer would show more by now, once; None without news."""
+        ...
+
+    def propose_edit(self, request: EditRequest) -> EditAnswer:
+        """Return one edit or none. Raises CancelledError once the request's cancellation is set."""
+        ...
+
     def forget(self, document: str) -> None:
         """Record that the document is closed."""
         ...
@@ -56,24 +64,6 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Release the resources."""
-        ...
-
-
-@runtime_checkable
-class EditCompleter(Protocol):
-    """An engine that also proposes edits."""
-
-    def propose_edit(self, request: EditRequest) -> EditAnswer:
-        """Return one edit or none. Raises CancelledError once the request's cancellation is set."""
-        ...
-
-
-@runtime_checkable
-class GrowingCompleter(Protocol):
-    """An engine that writes on after an answer that was cut short, and reports when it has more."""
-
-    def take_grown(self) -> CompletionRequest | None:
-        """Return the request whose answer would show more by now, once; None without news."""
         ...
 
 

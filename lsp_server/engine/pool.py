@@ -94,17 +94,22 @@ class EnginePool:
             key = (*key, user)  # separate per window, because a round trip to servers blocks the thread
         entry = self._entries.get(key)
         if is_change or entry is None:
-            for unused in [it for it in self._entries.values() if not it.num_users and it is not entry]:
+            for unused in [it for it in self._entries.values() if not it.thread.users and it is not entry]:
                 self._drop(unused)
         if entry is None:
-            entry = self._open(key, settings)
+            auto_target = None
+            if settings.target == AUTO and self._chooser is not None and not settings.remote.url:
+                auto_target = AutoTarget(settings, self._chooser, self._load_for)
+            entry = SharedEngine(key, auto_target, self._slots, is_remote=bool(settings.remote.url))
+            entry.start(auto_target.load_first if auto_target else partial(self._load_for, settings))
+            self._entries[key] = entry  # only now, because starting a thread may have failed
         elif entry.thread.status.state == "error":
             entry.reload()
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
         self._used[user] = entry
-        entry.join_in(user)
+        entry.thread.join_in(user)
         return entry
 
     def release(self, user: EngineUser) -> None:
@@ -114,10 +119,10 @@ class EnginePool:
             return
         entry.leave(user)
         may_linger = self._linger_s and not self._slots.is_wanted and not entry.is_remote
-        if not entry.num_users and may_linger:
+        if not entry.thread.users and may_linger:
             loop = asyncio.get_running_loop()
             entry.timer = loop.call_later(self._linger_s, self._drop, entry)
-        elif not entry.num_users:
+        elif not entry.thread.users:
             self._drop(entry)
 
     def stop(self, timeout_s: float) -> bool:
@@ -133,20 +138,10 @@ class EnginePool:
                 "setting": entry.key[0],
                 "target": entry.target,
                 "state": entry.thread.status.state,
-                "num_users": entry.num_users,
+                "num_users": len(entry.thread.users),
             }
             for entry in self._entries.values()
         ]
-
-    def _open(self, key: EngineKey, settings: Settings) -> SharedEngine:
-        auto_target = None
-        if settings.target == AUTO and self._chooser is not None and not settings.remote.url:
-            auto_target = AutoTarget(settings, self._chooser, self._load_for)
-        entry = SharedEngine(key, auto_target, self._slots, is_remote=bool(settings.remote.url))
-        load_for = auto_target.load_first if auto_target else partial(self._load_for, settings)
-        entry.start(load_for(entry.set_tokens))
-        self._entries[key] = entry  # only now, because starting a thread may have failed
-        return entry
 
     def _drop(self, entry: SharedEngine) -> None:
         if entry.timer is not None:

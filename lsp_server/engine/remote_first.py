@@ -30,7 +30,6 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.shared_engine import SharedEngine
 from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.settings import RemoteSettings, Settings
-from ngram_cache.overlays import TokenSource
 
 # Time after its last use for which the local engine is kept while the servers answer.
 KEEP_LOCAL_S = 300.0
@@ -85,16 +84,13 @@ class RemoteFirst:
         self._local_settings = settings.model_copy(update={"remote": RemoteSettings()})
         self._loop = asyncio.get_running_loop()
         self._availability = Availability()
-        self._tokens: TokenSource | None = None
         self._fault = ""  # the reason that the servers do not answer, for users
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
         self._local: SharedEngine | None = None
         self._has_closed = False
         self._probing: Literal["", "requested", "loading"] = ""
-        self._remote_user = replace(
-            user, on_status=partial(on_loop, self._loop, self._on_remote), on_tokens=self._set_tokens
-        )
+        self._remote_user = replace(user, on_status=partial(on_loop, self._loop, self._on_remote))
         self._local_user = replace(user, on_status=lambda _status: on_loop(self._loop, self._publish))
         self._remote = engines.use(settings, self._remote_user)
 
@@ -102,11 +98,14 @@ class RemoteFirst:
     def status(self) -> EngineStatus:
         """The state of the engine that answers, and which one it is."""
         if not self._availability.is_down:
-            return _with_what_leaves(self._remote.status)
+            status = self._remote.status
+            if status.state != "ready" or not (servers := status.details.get("remote")):
+                return status
+            leaves = f"Suggestions come from {servers['servers']}, which receives {servers['leaves']}."
+            return replace(status, message=leaves)
         local = self._local.status if self._local else EngineStatus()
         message = local.message or f"{self._fault} Suggestions come from this machine."
-        servers = {"answers": False, "fault": self._fault}
-        return replace(local, message=message).with_details(remote=servers)
+        return replace(local, message=message).with_details(remote={"answers": False, "fault": self._fault})
 
     @property
     def refusal(self) -> str:
@@ -192,7 +191,12 @@ class RemoteFirst:
         elif status.state == "error":
             self._go_down(f"{status.message} {status.advice}".strip())
         elif self._probing == "loading":  # else it only has nothing to do
-            self._come_back()
+            self._availability.come_back()
+            self._fault = self._probing = ""
+            self._user.on_notice(Notice("Suggestions come from your team's servers again."))
+            if self._remote.thread.tokens is not None:
+                self._user.on_tokens(self._remote.thread.tokens)
+            self._keep_local()
         self._publish()
 
     def _go_down(self, fault: str) -> None:
@@ -211,14 +215,6 @@ class RemoteFirst:
         """Probe the servers by loading their engine again."""
         self._probe, self._probing = None, "requested"
         self._remote.reload()
-
-    def _come_back(self) -> None:
-        self._availability.come_back()
-        self._fault = self._probing = ""
-        self._user.on_notice(Notice("Suggestions come from your team's servers again."))
-        if self._tokens is not None:
-            self._user.on_tokens(self._tokens)
-        self._keep_local()
 
     def _keep_local(self) -> None:
         """Keep the local engine while it is used, and for some time after the servers came back."""
@@ -240,21 +236,6 @@ class RemoteFirst:
             self._engines.release(self._local_user)
             self._local = self._release = None
 
-    def _set_tokens(self, tokens: TokenSource) -> None:
-        """Store the servers' tokenizer. Called on any thread."""
-        self._tokens = tokens
-        self._user.on_tokens(tokens)
-
     def _publish(self) -> None:
         if not self._has_closed:
             self._user.on_status(self.status)
-
-
-def _with_what_leaves(status: EngineStatus) -> EngineStatus:
-    """Return the state of servers that answer, with a sentence about what is sent to them."""
-    servers = status.details.get("remote")
-    if status.state != "ready" or not servers:
-        return status
-    return replace(
-        status, message=f"Suggestions come from {servers['servers']}, which receives {servers['leaves']}."
-    )

@@ -6,10 +6,10 @@ Holds the pending requests and their futures, on the event loop.
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from completion_engine.errors import SlipstreamError
 from completion_engine.next_edit.edits import EditAnswer, EditRequest
@@ -31,9 +31,7 @@ from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 
-logger = logging.getLogger(__name__)
-
-J = TypeVar("J", bound=CompletionJob | EditJob)
+_RequestJob = CompletionJob | EditJob
 
 
 class SupersededError(Exception):
@@ -41,10 +39,10 @@ class SupersededError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending(Generic[J]):
+class _Pending:
     """A request that waits for its answer, or for the error in place of it."""
 
-    job: J
+    job: _RequestJob
     future: asyncio.Future[Any]
 
     def supersede(self) -> bool:
@@ -61,7 +59,7 @@ class _Pending(Generic[J]):
 
 
 class Scheduler:
-    """Passes an engine one request at a time, the newest. Used on the event loop only.
+    """Passes an engine one request of each kind at a time, the newest. Used on the event loop only.
 
     `window` receives all events of the engine on the loop, but the tokenizer on any thread; its `on_failure`
     also gets each error that the user can fix.
@@ -71,8 +69,7 @@ class Scheduler:
         self._measurements = measurements
         self._engines = engines
         self._loop = asyncio.get_running_loop()
-        self._completion: _Pending[CompletionJob] | None = None
-        self._edit: _Pending[EditJob] | None = None
+        self._pending: dict[type[_RequestJob], _Pending] = {}
         self._num_turns = self._newest_turn = 0
         self._engine: SharedEngine | RemoteFirst | None = None
         self._key: EngineKey = ()
@@ -102,8 +99,7 @@ class Scheduler:
     def use(self, settings: Settings) -> None:
         """Use the engine for these settings; if it is another one, cancel pending requests."""
         if (key := engine_key(settings)) != self._key:
-            self._supersede()
-            self.supersede_edit()
+            self._supersede_all()
             self._leave(is_local_next=not settings.remote.url)
             self._engine, self._key = None, ()
             if settings.remote.url:
@@ -128,63 +124,49 @@ class Scheduler:
             self._measurements.num_superseded += 1
             raise SupersededError
         self._newest_turn = turn
-        self._supersede()
-        refusal = self._refusal
-        if self._engine is None or refusal:
-            return empty(refusal)
-        future: asyncio.Future[Completion | BaseException] = self._loop.create_future()
-        job = CompletionJob(
-            request,
-            self._user,
-            resolve=lambda answer: on_loop(self._loop, pending.answer, answer),
-            on_idle_after_cancel=partial(on_loop, self._loop, self._measurements.add_cancellation),
-        )
-        self._completion = pending = _Pending(job, future)
-        self._engine.submit(job)
-        try:
-            answer = await future
-        except asyncio.CancelledError:
-            job.cancel()
-            self._measurements.num_cancelled += 1
-            raise
-        finally:
-            if self._completion is pending:
-                self._completion = None
-        if isinstance(answer, CancelledError):
-            raise SupersededError
-        if isinstance(answer, BaseException):
-            is_known = isinstance(answer, SlipstreamError | NoEngineError)
-            return empty("engine-error" if is_known else "engine-failed")
-        return answer
+        report = partial(on_loop, self._loop, self._measurements.add_cancellation)
+        answer = await self._ask(lambda resolve: CompletionJob(request, self._user, resolve, report))
+        return empty(answer) if isinstance(answer, str) else answer
 
     async def propose_edit(self, request: EditRequest) -> EditAnswer:
         """Return the next edit, or none and the rule that is the reason. Completions come first.
 
         Raises SupersededError if a newer request came or a document changed.
         """
-        self.supersede_edit()
+        answer = await self._ask(lambda resolve: EditJob(request, self._user, resolve))
+        return EditAnswer(rule=answer) if isinstance(answer, str) else answer
+
+    async def _ask(self, job_with: Callable[[Callable[[Any], None]], _RequestJob]) -> Any:
+        """Return the engine's answer to a job, or the rule that is the reason for none. Errors as above."""
+        pending = _Pending(
+            job_with(lambda answer: on_loop(self._loop, pending.answer, answer)), self._loop.create_future()
+        )
+        job, kind = pending.job, type(pending.job)
+        self._supersede(kind)
         refusal = self._refusal
         if self._engine is None or refusal:
-            return EditAnswer(rule=refusal)
-        future: asyncio.Future[EditAnswer | BaseException] = self._loop.create_future()
-        job = EditJob(request, self._user, lambda answer: on_loop(self._loop, pending.answer, answer))
-        self._edit = pending = _Pending(job, future)
+            return refusal
+        self._pending[kind] = pending
         self._engine.submit(job)
         try:
-            answer = await future
-        finally:
+            answer = await pending.future
+        except asyncio.CancelledError:
             job.cancel()
-            if self._edit is pending:
-                self._edit = None
+            self._measurements.num_cancelled += kind is CompletionJob
+            raise
+        finally:
+            if self._pending.get(kind) is pending:
+                del self._pending[kind]
         if isinstance(answer, CancelledError):
             raise SupersededError
-        return EditAnswer(rule="engine-failed") if isinstance(answer, BaseException) else answer
+        if isinstance(answer, BaseException):
+            is_known = isinstance(answer, SlipstreamError | NoEngineError)
+            return "engine-error" if is_known else "engine-failed"
+        return answer
 
     def supersede_edit(self) -> None:
         """Cancel the pending edit request, and answer it now."""
-        pending, self._edit = self._edit, None
-        if pending is not None:
-            pending.supersede()
+        self._supersede(EditJob)
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
         """Predict a request: an idle engine prepares for it, and with `writes` writes its completion."""
@@ -193,16 +175,16 @@ class Scheduler:
 
     def forget(self, document: str) -> None:
         """Drop everything for a closed document, here and in the engine."""
-        if self._completion is not None and self._completion.job.request.document == document:
-            self._supersede()
+        match self._pending.get(CompletionJob):
+            case _Pending(CompletionJob(CompletionRequest() as request)) if request.document == document:
+                self._supersede(CompletionJob)
         self.supersede_edit()
         if self._engine is not None:
             self._engine.submit(CloseJob(document))
 
     def close(self) -> None:
         """Cancel pending requests and stop using the engine."""
-        self._supersede()
-        self.supersede_edit()
+        self._supersede_all()
         self._leave()
         self._engine = None
 
@@ -213,8 +195,12 @@ class Scheduler:
         elif not is_local_next:
             self._engines.release(self._user)
 
-    def _supersede(self) -> None:
-        """Cancel the pending completion request, and answer it now."""
-        pending, self._completion = self._completion, None
+    def _supersede_all(self) -> None:
+        for kind in tuple(self._pending):
+            self._supersede(kind)
+
+    def _supersede(self, kind: type[_RequestJob]) -> None:
+        """Cancel the pending request of a kind, and answer it now."""
+        pending = self._pending.pop(kind, None)
         if pending is not None and pending.supersede():
-            self._measurements.num_superseded += 1
+            self._measurements.num_superseded += kind is CompletionJob

@@ -10,6 +10,7 @@ import asyncio
 import math
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +25,11 @@ from lsp_server.engine.engine_types import (
     EngineUser,
     Job,
     Load,
+    OnTokens,
     PrefetchJob,
 )
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import on_loop
-from ngram_cache.overlays import TokenSource
 
 EngineKey = tuple[object, ...]
 
@@ -47,7 +48,10 @@ WANTED_S = 2.0
 
 
 class SharedEngine:
-    """The engine of one configuration. With `auto_target`, its model may change for all users at once."""
+    """The engine of one configuration. With `auto_target`, its model may change for all users at once.
+
+    `thread` answers, and holds the users.
+    """
 
     def __init__(
         self,
@@ -59,23 +63,14 @@ class SharedEngine:
     ) -> None:
         self.key = key
         self.is_remote = is_remote
-        self.thread = slots.new_thread()
-        self._load: Load | None = None
         self.timer: asyncio.TimerHandle | None = None
         self._auto_target = auto_target
         self._slots = slots
         self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._users: dict[EngineUser, None] = {}
-        self._tokens: TokenSource | None = None
-        self._watcher = EngineUser(on_status=lambda _status: on_loop(self._loop, self._on_status))
+        self.thread = self._new_thread()
+        self._load_for: Callable[[OnTokens], Load] | None = None
         self._next: _Successor | None = None
         self._has_stopped = False
-
-    @property
-    def num_users(self) -> int:
-        """Number of users."""
-        return len(self._users)
 
     @property
     def target(self) -> object:
@@ -98,18 +93,16 @@ class SharedEngine:
         """The rule by which requests are refused now; empty if they are accepted."""
         return self.thread.status.refusal
 
-    def start(self, load: Load) -> None:
+    def start(self, load_for: Callable[[OnTokens], Load]) -> None:
         """Load the engine for the first time. Raises RuntimeError if the system cannot start a thread."""
-        self._load = load
-        if self._auto_target is not None:
-            self.thread.join_in(self._watcher)
+        self._load_for = load_for
         self.reload()
 
     def reload(self) -> None:
         """Drop the present engine and load it again, on the same thread."""
-        if self._load is not None:
-            in_slot = self._load if self.is_remote else self._slots.in_slot(self.thread, self._load)
-            self.thread.load(in_slot)
+        if self._load_for is not None:
+            load = self._load_for(self.thread.set_tokens)
+            self.thread.load(load if self.is_remote else self._slots.in_slot(self.thread, load))
 
     def stop(self) -> None:
         """Drop the engine, and the larger model that was being prepared."""
@@ -117,25 +110,8 @@ class SharedEngine:
         self._give_up_next()
         self.thread.stop()
 
-    def set_tokens(self, tokens: TokenSource) -> None:
-        """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
-        with self._lock:
-            self._tokens = tokens
-            for user in self._users:
-                user.on_tokens(tokens)
-
-    def join_in(self, user: EngineUser) -> None:
-        """Add a user. It receives the state at once, and the tokenizer if it is loaded."""
-        with self._lock:
-            self._users[user] = None
-            if self._tokens is not None:
-                user.on_tokens(self._tokens)
-        self.thread.join_in(user)
-
     def leave(self, user: EngineUser) -> None:
         """Remove a user."""
-        with self._lock:
-            del self._users[user]
         self.thread.leave(user)
         if self._next is not None:
             self._next.thread.leave(user)
@@ -148,32 +124,31 @@ class SharedEngine:
         elif self._next is not None and isinstance(job, CloseJob):
             self._next.thread.submit(job)
 
-    def _on_status(self) -> None:
-        """Handle a new state: report it, and begin with a larger model if there is one."""
-        if self._auto_target is None or self.thread.status.state != "ready":
-            return
-        self._send_notice()
-        target = self._auto_target.next_target
-        if target and self._next is None and not self._has_stopped:
-            watcher = EngineUser(on_status=lambda _status: on_loop(self._loop, self._on_next_status))
-            successor = _Successor(target, self._slots.new_thread(), watcher)
-            in_slot = partial(self._slots.in_slot, successor.thread)
-            successor.thread.join_in(watcher)
-            with suppress(RuntimeError):  # without a thread, the next state tries again
-                successor.thread.load(self._auto_target.load_next(target, successor.set_tokens, in_slot))
-                self._next = successor
+    def _new_thread(self) -> EngineThread:
+        if self._auto_target is None:
+            return self._slots.new_thread(EngineThread())
+        return self._slots.new_thread(EngineThread(partial(on_loop, self._loop, self._on_status)))
 
-    def _on_next_status(self) -> None:
-        """Handle a new state of the larger model."""
-        if self._next is None or self._auto_target is None:
+    def _on_status(self) -> None:
+        """Handle a new state: report it, begin with a larger model if there is one, or move to it."""
+        if self._auto_target is None or self._has_stopped:
             return
-        state = self._next.thread.status.state
-        if state == "error":
+        if self._next is not None and self._next.thread.status.state == "error":
             self._give_up_next()
             self._send_notice()
-        elif state == "ready" and not self._next.is_waiting:
-            self._next.is_waiting = True
-            self._try_move(0)
+        elif self._next is not None:
+            if self._next.thread.status.state == "ready" and not self._next.is_waiting:
+                self._next.is_waiting = True
+                self._try_move(0)
+        elif self.thread.status.state == "ready":
+            self._send_notice()
+            if target := self._auto_target.next_target:
+                successor = _Successor(target, self._new_thread())
+                in_slot = partial(self._slots.in_slot, successor.thread)
+                on_tokens = successor.thread.set_tokens
+                with suppress(RuntimeError):  # without a thread, the next state tries again
+                    successor.thread.load(self._auto_target.load_next(target, on_tokens, in_slot))
+                    self._next = successor
 
     def _try_move(self, num_steps: int) -> None:
         """Move to the larger model if no request runs and it is prepared for the users' cursors."""
@@ -185,19 +160,12 @@ class SharedEngine:
             self._loop.call_later(MOVE_STEP_S, self._try_move, num_steps + 1)
             return
         self._auto_target.move(successor.target)
-        old, self._next = self.thread, None
-        with self._lock:
-            users = list(self._users)
-        for user in users:
-            successor.thread.join_in(user)
+        old, self.thread, self._next = self.thread, successor.thread, None
+        for user in old.users:
+            self.thread.join_in(user)
             old.leave(user)
-        old.leave(self._watcher)
         old.stop()
-        self.thread = successor.thread
-        if successor.tokens is not None:
-            self.set_tokens(successor.tokens)
-        successor.thread.join_in(self._watcher)
-        successor.thread.leave(successor.watcher)
+        self._on_status()
 
     def _give_up_next(self) -> None:
         if self._next is not None:
@@ -207,9 +175,7 @@ class SharedEngine:
     def _send_notice(self) -> None:
         notice = self._auto_target.take_notice() if self._auto_target else None
         if notice is not None:
-            with self._lock:
-                users = list(self._users)
-            for user in users:
+            for user in self.thread.users:
                 user.on_notice(notice)
 
 
@@ -219,8 +185,6 @@ class _Successor:
 
     target: str
     thread: EngineThread
-    watcher: EngineUser
-    tokens: TokenSource | None = None  # users receive its tokenizer when it takes over
     is_waiting: bool = False
 
     @property
@@ -231,10 +195,6 @@ class _Successor:
             return "about to take over"
         share = f", {status.done / status.total:.0%}" if status.total else ""
         return f"{status.message}{share}"
-
-    def set_tokens(self, tokens: TokenSource) -> None:
-        """Store the loaded tokenizer. Called on its thread."""
-        self.tokens = tokens
 
 
 class EngineSlots:
@@ -254,9 +214,8 @@ class EngineSlots:
         """Whether a thread waits for a slot."""
         return time.monotonic() - self._missed_s < WANTED_S
 
-    def new_thread(self) -> EngineThread:
+    def new_thread(self, thread: EngineThread) -> EngineThread:
         """Return a new thread, for `join`."""
-        thread = EngineThread()
         with self._lock:
             self._threads = [*(it for it in self._threads if not it.join(0)), thread]
         return thread

@@ -12,17 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from completion_engine.next_edit.edits import EditAnswer
-from completion_engine.request import Cancellation, CancelledError, Completion
+from completion_engine.request import Cancellation, CancelledError, Completion, CompletionRequest
 from completion_engine.runtime import give_back
 from lsp_server.engine.engine_types import (
     Completer,
     CompletionJob,
-    EditCompleter,
     EditJob,
     EngineStatus,
     EngineUser,
-    GrowingCompleter,
     GuardedEngine,
     Job,
     Load,
@@ -32,26 +29,28 @@ from lsp_server.engine.engine_types import (
 )
 from lsp_server.engine.request_queue import RequestQueue
 from lsp_server.sharing.supervision import SupervisedThread
+from ngram_cache.overlays import TokenSource
 
 # Background work waits this long after the last completion, because a keystroke often follows soon.
 IDLE_PAUSE_S = 0.05
-# After a complete suggestion and this long without typing, the user probably reads it and may accept it.
-READING_PAUSE_S = 0.25
+READING_PAUSE_S = 0.25  # after a complete suggestion, which the user then probably reads and may accept
 
-# An engine that does not stop within this time after a cancellation will not recover.
-STUCK_S = 30.0
+STUCK_S = 30.0  # an engine that does not stop within this time after a cancellation will not recover
 MAX_FAILURES = 3  # failures in a row after which an engine will not recover
 
 
 class EngineThread:
     """Runs one thing at a time, in this order: stop, load, forget, complete, edit, background work.
 
-    Every user receives each state; an error in a completion goes to the user that requested it.
+    Every user receives the tokenizer and each state, then `on_status` is called; an error in a
+    completion goes to the user that requested it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_status: Callable[[], object] = lambda: None) -> None:
         self._changed = threading.Condition()
-        self._users: list[EngineUser] = []
+        self._on_status = on_status
+        self.tokens: TokenSource | None = None
+        self.users: tuple[EngineUser, ...] = ()
         self._queue = RequestQueue()
         self._load: Load | None = None
         self._guard = GuardedEngine()
@@ -75,8 +74,8 @@ class EngineThread:
     def is_quiet(self) -> bool:
         """Whether the engine is ready and has nothing to do or to prepare."""
         with self._changed:
-            is_ready = self.status.state == "ready"
-            return is_ready and not (self.is_busy or self._may_idle or self._queue.next_prefetch)
+            is_working = self.is_busy or self._may_idle or self._queue.next_prefetch
+            return self.status.state == "ready" and not is_working
 
     @property
     def is_sick(self) -> bool:
@@ -84,16 +83,25 @@ class EngineThread:
         cancelled_s = (job.cancelled_s if (job := self._job) else None) or float("inf")
         return self._num_failures >= MAX_FAILURES or time.perf_counter() - cancelled_s > STUCK_S
 
-    def join_in(self, user: EngineUser) -> None:
-        """Add a user of the engine, which receives its current state."""
+    def set_tokens(self, tokens: TokenSource) -> None:
+        """Store the loaded tokenizer, and give it to the users. May be called on any thread."""
         with self._changed:
-            self._users.append(user)
+            self.tokens, users = tokens, self.users
+        for user in users:
+            user.on_tokens(tokens)
+
+    def join_in(self, user: EngineUser) -> None:
+        """Add a user of the engine, which receives its tokenizer, if there is one, and its current state."""
+        with self._changed:
+            self.users = (*self.users, user)
+            if self.tokens is not None:
+                user.on_tokens(self.tokens)
             user.on_status(self.status)
 
     def leave(self, user: EngineUser) -> None:
         """Remove a user of the engine: its requests are dropped, and its documents are closed."""
         with self._changed:
-            self._users = [other for other in self._users if other is not user]
+            self.users = tuple(other for other in self.users if other is not user)
             self._queue.leave(user)
             if self._answered is not None and self._answered.user is user:
                 self._answered = None
@@ -181,7 +189,10 @@ class EngineThread:
                     return partial(self._do_edit, self._edit_job)
                 pause_s = self._pause_s()
                 if pause_s is not None and pause_s <= 0:
-                    return self._idle_task()
+                    self._interrupt = Cancellation()
+                    self._interrupt.give_way(must=self._queue.is_shared)
+                    self._may_idle, self._idle_from_s = True, 0.0  # until a step finds that nothing is left
+                    return partial(self._do_idle, self._queue.take_prefetch())
                 self._changed.wait(pause_s)
 
     def _pause_s(self) -> float | None:
@@ -192,13 +203,6 @@ class EngineThread:
         if prefetch is None:
             return self._idle_from_s - time.perf_counter()
         return prefetch.submitted_s + (0.0 if prefetch.writes else IDLE_PAUSE_S) - time.perf_counter()
-
-    def _idle_task(self) -> Callable[[], None]:
-        """Return one step of background work; if a request is predicted, its first step."""
-        self._interrupt = Cancellation()
-        self._interrupt.give_way(must=self._queue.is_shared)
-        self._may_idle, self._idle_from_s = True, 0.0  # until a step finds that nothing is left
-        return partial(self._do_idle, self._queue.take_prefetch())
 
     def _do_load(self, load: Load) -> None:
         self._guard.unload()
@@ -227,7 +231,11 @@ class EngineThread:
             request.cancellation.check()
             return engine.complete(request)
 
-        answer = self._guard.call(complete, partial(self._on_failure, job))
+        def fail(error: BaseException) -> None:
+            self._num_failures += 1
+            job.user.on_failure(error)
+
+        answer = self._guard.call(complete, fail)
         if isinstance(answer, Completion):
             self._num_failures, self._answered = 0, job
             answer.stats.ms["queue"] = queue_ms
@@ -242,22 +250,12 @@ class EngineThread:
         may_read = isinstance(answer, Completion) and not answer.stats.is_unfinished
         self._idle_from_s = time.perf_counter() + (READING_PAUSE_S if may_read else IDLE_PAUSE_S)
 
-    def _on_failure(self, job: CompletionJob, error: BaseException) -> None:
-        self._num_failures += 1
-        job.user.on_failure(error)
-
     def _do_edit(self, job: EditJob) -> None:
         """Answer an edit request. If other work interrupts it, it waits again."""
         interrupt, cancellation = self._interrupt, job.request.cancellation
         unregister = cancellation.when_cancelled(interrupt.cancel)
         request = replace(job.request, cancellation=interrupt)
-
-        def propose(engine: Completer) -> EditAnswer:
-            if isinstance(engine, EditCompleter):
-                return engine.propose_edit(request)
-            return EditAnswer(rule="edit-needs-local-model")
-
-        answer = self._guard.call(propose, job.user.on_failure)
+        answer = self._guard.call(lambda engine: engine.propose_edit(request), job.user.on_failure)
         unregister()
         is_interrupted = isinstance(answer, CancelledError) and not cancellation.is_cancelled
         with self._changed:
@@ -270,11 +268,13 @@ class EngineThread:
     def _do_idle(self, prefetch: PrefetchJob | None) -> None:
         """Run one step of background work. If the last answer would show more after it, notify its user."""
         if prefetch is not None:
-            ahead, writes = prefetch.request, prefetch.writes
-            self._guard.call(lambda engine: engine.prefetch(ahead, writes=writes), self._report)
+            self._guard.call(
+                lambda engine: engine.prefetch(prefetch.request, writes=prefetch.writes), self._report
+            )
         more = self._guard.call(lambda engine: engine.idle(self._interrupt), self._report) is True
-        grown = engine.take_grown() if isinstance(engine := self._guard.engine, GrowingCompleter) else None
-        if grown is not None and (answered := self._answered) and grown.is_at(answered.request):
+        grown = self._guard.call(lambda engine: engine.take_grown(), self._report)
+        answered = self._answered
+        if isinstance(grown, CompletionRequest) and answered and grown.is_at(answered.request):
             answered.user.on_grown(grown)
         self._may_idle = more or self._interrupt.is_cancelled
         if not self._may_idle:
@@ -290,10 +290,10 @@ class EngineThread:
         with self._changed:
             if is_final or self._load is None or status.state == "loading":
                 self.status = status
-                for user in self._users:
+                for user in self.users:
                     user.on_status(status)
+                self._on_status()
 
     def _report(self, error: BaseException) -> None:
-        with self._changed:
-            for user in self._users:
-                user.on_failure(error)
+        for user in self.users:
+            user.on_failure(error)

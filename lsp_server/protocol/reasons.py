@@ -84,7 +84,6 @@ STATES: Mapping[EngineState, str] = {
 SOURCES: Mapping[str, str] = {
     "target": "the model",
     "ngram": "this repository or file",
-    "recycled": "earlier alternatives of the model",
     "neural": "the trained drafter",
     "selected": "the selected item of the completion list",
 }

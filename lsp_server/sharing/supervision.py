@@ -84,13 +84,15 @@ class SupervisedThread:
             except BaseException as error:
                 self._crashes.append(time.monotonic())
                 is_full = len(self._crashes) == self._crashes.maxlen
-                self._has_given_up = is_full and self._crashes[-1] - self._crashes[0] < CRASH_MEMORY_S
+                # Its own, because `start` may begin anew, on another thread, while the crash is handled.
+                is_final = is_full and self._crashes[-1] - self._crashes[0] < CRASH_MEMORY_S
+                self._has_given_up = is_final
                 logger.critical("The thread %s ended by an error", self._name, exc_info=error)
                 try:
-                    self._on_crash(error, self._has_given_up)
+                    self._on_crash(error, is_final)
                 except BaseException:
                     logger.exception("The work of the thread %s could not be answered", self._name)
-                if self._has_given_up:
+                if is_final:
                     return
             else:
                 return

@@ -25,7 +25,6 @@ def exactness(
     target: cli.Target = DEFAULT_TARGET,
     draft_model: cli.DraftModel = "",
     dtype: cli.Dtype = "auto",
-    temperature: Annotated[float, typer.Option("--temperature", min=0.0, max=2.0)] = 0.0,
     memory: Annotated[MemorySetting, typer.Option("--memory", help="The setting repositoryMemory.")] = "auto",
     json: cli.Json = False,
 ) -> None:
@@ -36,7 +35,7 @@ def exactness(
     root = sources or released_sources()
     config = EngineConfig(target=target, draft_model=draft_model, dtype=dtype)
     samples = cli.samples_of(prompts, tasks or [], root)
-    given = ExactnessOptions(tokens, temperature, memory)
+    given = ExactnessOptions(tokens, memory)
     with interruptible(), progress_bar(quiet=json) as report:
         engine = load_engine(config, report)
         report("Indexing the sources", 0, 0)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.errors import UserError
@@ -54,26 +54,7 @@ def right(num_tokens: int, origin: str = "prompt") -> list[Draft]:
     return [chain(TRUTH[at : at + num_tokens], origin) for at in range(len(TRUTH))]
 
 
-class Listener(Drafter):
-    """A drafter that guesses nothing and notes the passes it is shown, beside the text so far."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[list[int], Pass]] = []
-
-    @property
-    def path(self) -> list[int]:
-        return self._path
-
-    def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
-        super().begin(prompt, cache)
-        self.seen = []
-
-    def observe(self, done: Pass) -> None:
-        self.seen.append((list(self.path), done))
-
-
-class Guesser(Listener):
+class Guesser(Drafter):
     """Guesses two tokens everywhere, so that at least one of them is wrong."""
 
     def drafts(self, max_tokens: int, allowed: Allowed, min_probability: float) -> list[Draft]:
@@ -81,31 +62,31 @@ class Guesser(Listener):
 
 
 @pytest.fixture(scope="module")
-def recorded(tiny_model_dir: Path) -> tuple[Traces, Listener, list[int]]:
+def recorded(tiny_model_dir: Path) -> tuple[Traces, list[int]]:
     """Two completions by the tiny target; its drafter has read the second one's answer before."""
     config = EngineConfig(target=str(tiny_model_dir), drafters=(), prefix_chars=400, suffix_chars=200)
     target = load_language_model(tiny_model_dir, "cpu", "auto", 512)
     engine = CompletionEngine(config, target, load_tokenizer(tiny_model_dir))
     samples = from_folder(SOURCES, 2)
-    listener, ngram = Listener(), NgramDrafter()
-    plain = record(engine, {"listener": listener}, samples, 20, None).traces
+    ngram = NgramDrafter()
+    plain = record(engine, {"silent": Drafter()}, samples, 20, None).traces
     ngram.begin([], KVCache(target.cache_shape))
     ngram.extend(plain[1].tokens)
     ngram.end()
-    found = record(engine, {"ngram": ngram, "listener": listener, "guesser": Guesser()}, samples, 20, None)
-    return found, listener, [len(trace.tokens) for trace in plain]
+    found = record(engine, {"ngram": ngram, "guesser": Guesser()}, samples, 20, None)
+    return found, [len(trace.tokens) for trace in plain]
 
 
 def test_every_position_is_asked_and_nothing_is_accepted(
-    recorded: tuple[Traces, Listener, list[int]],
+    recorded: tuple[Traces, list[int]],
 ) -> None:
-    found, _, lengths = recorded
+    found, lengths = recorded
     assert [len(trace.tokens) for trace in found.traces] == lengths
     assert all(len(trace.asked) == len(trace.tokens) > 0 for trace in found.traces)
     assert found.costs.max_branches > 1
 
 
-def test_drafts_name_what_the_target_then_wrote(recorded: tuple[Traces, Listener, list[int]]) -> None:
+def test_drafts_name_what_the_target_then_wrote(recorded: tuple[Traces, list[int]]) -> None:
     trace = recorded[0].traces[1]
     hits = [
         any(draft[0].token == token for draft in asked.drafts)
@@ -115,25 +96,7 @@ def test_drafts_name_what_the_target_then_wrote(recorded: tuple[Traces, Listener
     assert all(asked.ms["ngram"] > 0 for asked in trace.asked if asked.drafts)
 
 
-def test_no_drafter_is_shown_a_row_that_lies_ahead(recorded: tuple[Traces, Listener, list[int]]) -> None:
-    """The pass beside each position shows rows that turned out false, none on the way that is still to go."""
-    _, listener, _ = recorded
-    whole = listener.path
-    num_false = 0
-    for path, done in listener.seen:
-        assert done.accepted_rows == (0,)
-        assert done.tokens[0] == path[-1]
-        for row, parent in enumerate(done.parents):
-            if parent == 0:
-                assert done.tokens[row] != whole[len(path)]
-        assert len(done.logits) == len(done.picked) == len(done.tokens)
-        num_false += len(done.tokens) - 1
-    assert num_false > 0
-
-
-def test_traces_come_back_as_they_were_saved(
-    tmp_path: Path, recorded: tuple[Traces, Listener, list[int]]
-) -> None:
+def test_traces_come_back_as_they_were_saved(tmp_path: Path, recorded: tuple[Traces, list[int]]) -> None:
     save(recorded[0], tmp_path / "traces.gz")
     assert load(tmp_path / "traces.gz") == recorded[0]
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from completion_engine.config import EngineConfig
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.linear import can_quantise
 from completion_engine.decoding.completion import run
 from completion_engine.decoding.ending import Finish, Limits, NoRules
 from completion_engine.decoding.loop import Decoding, DecodingSetup
+from completion_engine.decoding.picking import RepositoryBias
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import RepositoryBias, Sampler
 from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.drafting.policy import AcceptanceTable
 from completion_engine.engine import CompletionEngine
@@ -47,13 +46,9 @@ def free_targets(tiny_model_dir: Path) -> dict[str, LanguageModel]:
     Rows and branches cost nothing: all that fits is tried.
     """
     import torch
-    from transformers import AutoModelForCausalLM
 
-    floats = load_language_model(tiny_model_dir, "cpu", "float32", 512)
-    assert isinstance(floats.decoder, FloatDecoder)
-    model = AutoModelForCausalLM.from_pretrained(tiny_model_dir, dtype=floats.precision.dtype)
-    decoder = TransformersDecoder(model.eval().requires_grad_(False), 512)
-    found = {"float": floats, "modules": LanguageModel(decoder, torch.device("cpu"), floats.precision, 512)}
+    found = {"modules": load_language_model(tiny_model_dir, "cpu", "float32", 512)}
+    assert isinstance(found["modules"].decoder, TransformersDecoder)
     if can_quantise(torch.device("cpu")):
         found["int8"] = load_language_model(tiny_model_dir, "cpu", "int8", 512)
         assert isinstance(found["int8"].decoder, Int8Decoder)
@@ -103,15 +98,13 @@ def writer(tokenizer: Tokenizer) -> Callable[[LanguageModel], Write]:
             slot: Slot | None = None,
             healed: bytes = b"",
             num_tokens: int = 24,
-            sampler: Sampler | None = None,
             by: LanguageModel = target,
             bias: RepositoryBias | None = None,
         ) -> tuple[Decoding, Finish]:
             slot = slot or Slot(KVCache(by.cache_shape))
-            picker = sampler or Sampler(tokenizer.num_tokens)
             written = Written(tokenizer, healed)
             prompt = Prompt(tuple(tokens), healed)
-            parts = by, picker, drafters, AcceptanceTable()
+            parts = by, tokenizer.num_tokens, drafters, AcceptanceTable()
             setup = DecodingSetup(*parts, bias=bias)
             decoding = Decoding(setup, slot, prompt, written, CompletionStats())
             return decoding, run(decoding, NoRules(), Limits(num_tokens), Cancellation())

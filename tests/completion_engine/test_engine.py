@@ -313,15 +313,6 @@ def written_ahead(engine: CompletionEngine) -> str:
     return engine.background.current.decoding.written.text if engine.background.current.decoding else ""
 
 
-def test_a_seed_fixes_what_is_sampled(make_engine: Make) -> None:
-    def sample(seed: int) -> list[int]:
-        work = request(CODE, temperature=1.0, seed=seed)
-        return make_engine().write(work, NoRules(), 12).tokens[:12]
-
-    assert sample(1) == sample(1)
-    assert sample(1) != sample(2)
-
-
 @pytest.mark.parametrize(
     "prefix",
     ["", "\n", "x", "é" * 50, "😀\n😀", "\ud800 lone", "a" * 5000, "<|fim_middle|> in the text", "\t\t\x00"],

@@ -66,7 +66,7 @@ def test_what_is_written_behind_a_context_is_what_a_fresh_engine_writes(
     ask(engine, request(context=FIRST))
     rest(engine, request(context=FIRST))
     shown = engine.write(request(CODE + "ult = ", context=FIRST), NoRules(), 12).tokens
-    for drafters in ((), ("ngram", "recycled")):
+    for drafters in ((), ("ngram",)):
         fresh = make_engine(context_tokens=120, drafters=drafters)
         asked = request(CODE + "ult = ", context=FIRST)
         fresh.prepare_context(asked)

@@ -33,7 +33,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletionEngine,
     write_toy_model(folder)
     draft_model = str(folder / DRAFTER)
     found = []
-    for drafters in (("ngram", "recycled", "neural"), ()):
+    for drafters in (("ngram", "neural"), ()):
         config = EngineConfig(TARGET, drafters, draft_model if drafters else "", device="cpu", dtype="int8")
         found.append(load_engine_from(folder / TARGET, config))
         make_rows_free(found[-1].target)

@@ -22,6 +22,7 @@ from lsp_server.handlers.routes import ROUTES
 from lsp_server.handlers.user_actions import COMMANDS
 from lsp_server.protocol.client_streams import read_frame
 from lsp_server.protocol.server import SlipstreamServer
+from tests.windows import QuietEngine
 
 _METHODS = (
     *(route.method for route in ROUTES),
@@ -48,7 +49,7 @@ _SETTINGS: tuple[Any, ...] = (
 _TIMEOUT_S = 60.0
 
 
-class _InstantEngine:
+class _InstantEngine(QuietEngine):
     """Answers at once."""
 
     def complete(self, request: CompletionRequest) -> Completion:

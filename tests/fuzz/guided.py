@@ -24,7 +24,7 @@ from tests.fuzz.driver import Budget, Result, Run
 _OURS = ["lsp_server", "ngram_cache", "completion_engine.target_model", "completion_engine.models"]
 _OURS += ["completion_engine.prompting", "completion_engine.loading", "tests.fuzz", "tomllib", "gguf"]
 # Imported as they are, since numba reads their bytecode itself.
-_KERNELS = ["completion_engine.cpu.int8_decoder", "completion_engine.cpu.float_decoder"]
+_KERNELS = ["completion_engine.cpu.int8_decoder"]
 _MAX_BYTES = 4096
 _NUM_FIRST = 32
 

@@ -22,12 +22,13 @@ from lsp_server.workspace.folder_indexes import FolderIndexes
 from lsp_server.workspace.open_files import OpenFiles
 from lsp_server.workspace.prefetch import ContextJobs
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 NUM_ROUNDS, NUM_KEYSTROKES = 10, 50
 NUMBERS = itertools.count(2)
 
 
-class InstantEngine:
+class InstantEngine(QuietEngine):
     """Answers at once, so that all the time is the server's."""
 
     def complete(self, request: CompletionRequest) -> Completion:

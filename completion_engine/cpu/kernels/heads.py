@@ -42,26 +42,6 @@ _I32 = np.int32
 
 
 @kernel
-def norm_heads(heads: Array, first: int, end: int, weight: Array, eps: float) -> None:
-    """The root mean square norm of some heads, in place; heads [num_rows, num_heads, head_size]."""
-    for row in range(heads.shape[0]):
-        _norm_heads(heads[row], first, end, weight, eps)
-
-
-@kernel
-def split_heads(
-    heads: Array, cos: Array, signed_sin: Array, positions: Array, q: Array, k: Array, v: Array
-) -> None:
-    """Queries and keys turned by their rows' positions, and values.
-
-    heads [num_rows, num_heads + 2 * num_kv_heads, head_size]; cos and signed_sin [num_positions, head_size];
-    q [num_rows, num_heads, head_size]; k, v [num_kv_heads, num_rows, head_size].
-    """
-    for row in range(heads.shape[0]):
-        _split(heads[row], cos[positions[row]], signed_sin[positions[row]], row, q, k, v)
-
-
-@kernel
 def place(k: Array, v: Array, path: Array, keys: Array, values: Array, start: int) -> None:
     """Write the rows `path` of k, v [num_kv_heads, num_rows, head_size] to a cache from `start` on.
 
@@ -108,7 +88,7 @@ def _turn(numbers: Any, cos: Any, signed_sin: Any, turned: Any) -> None:
 
 
 class Heads(NamedTuple):
-    """The outputs of `split_heads`, and the angles [num_positions, head_size] of its rotation, of one type.
+    """The outputs of `split_step`, and the angles [num_positions, head_size] of its rotation, of one type.
 
     `positions` [num_rows] int64 are the rows' positions in the text.
     """
@@ -175,7 +155,9 @@ _SPLIT, _PLACE = places(SplitTask), places(PlaceTask)
 
 
 def split_step(qkv: Tensor, into: Heads, norms: HeadNorms | None, eps: float) -> Step:
-    """`split_heads` of qkv [at least num_rows, at least as wide as all heads] float32, normed before."""
+    """Split qkv [at least num_rows, at least as wide as all heads] float32: queries and keys normed and
+    turned by their rows' positions, and values.
+    """
     num_rows, num_heads, head_size = into.q.shape
     task = SplitTask(
         num_rows=num_rows,

@@ -91,19 +91,8 @@ def add_norm_levels(
 
 
 @kernel
-def gate(gate_up: Array, gated: Array) -> None:
-    """`silu(gate) * up`; gate_up is [num_rows, 2 * num_outputs], gated [num_rows, num_outputs]."""
-    num_outputs = gated.shape[1]
-    for row in range(gated.shape[0]):
-        for at in range(num_outputs):
-            left = widened(gate_up[row, at])
-            right = widened(gate_up[row, num_outputs + at])
-            gated[row, at] = narrowed(_gated(left, right), gated)
-
-
-@kernel
 def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape: Array) -> None:
-    """`gate` of one row, rounded; see `levels`."""
+    """`silu(gate) * up` of one row [2 * num_outputs], rounded; see `levels`."""
     gated = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
     gated[num_outputs:] = 0
     for at in range(num_outputs):

@@ -14,7 +14,6 @@ from completion_engine.cpu.kernels.language import (
     highest_rank,
     inlined,
     kernel,
-    number_of,
     rank_of,
     widened,
 )
@@ -24,7 +23,6 @@ _F32, _I32 = np.float32, np.int32
 _BLOCK = 256  # logits whose largest is found in vectors; then only promising blocks are searched
 _WIDE_BLOCK = 4096  # logits whose exponentials are summed up at once
 _SMALL_BLOCK = 16  # the same where many of them are wanted
-_SUM_BLOCK = 64  # logits in a block; only the largest counts in a sum that need not be exact
 
 
 @kernel
@@ -78,50 +76,6 @@ def likeliest(logits: Array, temperature: float, places: Array, shares: Floats) 
 
 
 @kernel
-def best_few(logits: Array, places: Array, shares: Floats) -> None:
-    """The best few tokens of each row, best first, and about their shares of its softmax: a little too much.
-
-    Only the largest of each block counts among the others, so that the row is read once. logits [num_rows,
-    num_tokens]; places (integers) and shares [num_rows, num_best].
-    """
-    num_tokens, num_best = logits.shape[1], places.shape[1]
-    num_whole = num_tokens // _SUM_BLOCK
-    tops, raised = np.empty(num_whole + 1, np.int32), np.empty(num_whole + 1, np.float32)
-    ranks = np.empty(num_best, np.int32)
-    for row in range(logits.shape[0]):
-        numbers, best_places = logits[row], places[row]
-        for block in range(num_whole):
-            tops[block] = _highest(numbers, block * _SUM_BLOCK)
-        tops[num_whole] = highest_rank(numbers[num_whole * _SUM_BLOCK :])
-        ranks[:] = LOWEST_RANK
-        for block in range(num_whole + 1):
-            if tops[block] > ranks[num_best - 1]:
-                for at in range(block * _SUM_BLOCK, min((block + 1) * _SUM_BLOCK, num_tokens)):
-                    rank = rank_of(numbers[at])
-                    if rank > ranks[num_best - 1]:
-                        _enter(rank, at, ranks, best_places)
-        _share(tops, ranks, best_places, raised, shares[row])
-
-
-@inlined
-def _share(tops: Any, ranks: Any, places: Any, raised: Any, shares: Any) -> None:
-    """Shares of the best, of a sum over each block's largest and what else of the best lies beside it."""
-    top = number_of(ranks[0])
-    for block in range(tops.shape[0]):
-        is_any = tops[block] > LOWEST_RANK
-        raised[block] = exponential(number_of(tops[block]) - top) if is_any else _F32(0)
-    total = sum_of(raised)
-    for best in range(ranks.shape[0]):
-        shares[best] = exponential(number_of(ranks[best]) - top)
-        for better in range(best):
-            if places[better] // _SUM_BLOCK == places[best] // _SUM_BLOCK:
-                total += shares[best]
-                break
-    for best in range(ranks.shape[0]):
-        shares[best] /= total
-
-
-@kernel
 def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats, num_best: int) -> None:
     """Replace the best `num_best` logits of each row, and some more, by the exact products.
 
@@ -144,15 +98,6 @@ def score_promising(logits: Floats, states: Array, levels: Array, scales: Floats
                 for at in range(block * _SMALL_BLOCK, min((block + 1) * _SMALL_BLOCK, num_tokens)):
                     if rank_of(numbers[at]) >= bound:
                         numbers[at] = sum_of_products(state, levels[at]) * scales[at]
-
-
-@inlined
-def _highest(numbers: Any, first: Any) -> Any:
-    """As `highest_rank`, of a whole block: a length that the compiler knows."""
-    top = LOWEST_RANK
-    for at in range(_SUM_BLOCK):
-        top = _I32(max(top, rank_of(numbers[first + at])))
-    return top
 
 
 @inlined

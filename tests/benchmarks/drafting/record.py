@@ -27,7 +27,7 @@ def record(
 
     `drafters` serve no other caller meanwhile. A sample's own file is not drafted from.
     """
-    recorder = Recorder(list(drafters.values()), engine.target)
+    recorder = Recorder(list(drafters.values()))
     recording = CompletionEngine(engine.config, engine.target, engine.tokenizer, {"recorder": recorder})
     traces: list[Trace] = []
     for sample in map(widened, samples):

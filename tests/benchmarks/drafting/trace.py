@@ -13,12 +13,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken, Pass
-from completion_engine.drafting.policy import AcceptanceTable, choose
-from completion_engine.drafting.tree import verify
+from completion_engine.drafting.drafts import Allowed, Draft, Drafter, DraftToken
 from completion_engine.errors import UserError
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import Costs
 
 _STEP_SURVIVAL = 0.02  # a costly drafter is recorded down to this probability
@@ -57,20 +54,11 @@ class Traces:
 
 
 class Recorder(Drafter):
-    """A drafter that asks others, notes what they say and proposes nothing: every position is visited.
+    """A drafter that asks others, notes what they say and proposes nothing: every position is visited."""
 
-    After each token it runs the pass that decoding would have run for the drafts, because some drafters learn
-    from passes. They are shown its true first row and the rows that turned out false. The true rows after the
-    first one are left out, because they would reveal later positions: each is seen when its turn comes. So
-    drafters learn from a pass at every position where decoding would have skipped some.
-    """
-
-    def __init__(self, drafters: Sequence[Drafter], target: LanguageModel) -> None:
+    def __init__(self, drafters: Sequence[Drafter]) -> None:
         super().__init__()
         self._drafters = drafters
-        self._target = target
-        self._costs = target.costs_from(1, target.max_branches)
-        self._table = AcceptanceTable()
         self._asked: list[TracedDrafts] = []
         self._written: list[int] = []
 
@@ -81,7 +69,6 @@ class Recorder(Drafter):
 
     def begin(self, prompt: Sequence[int], cache: KVCache) -> None:
         """See `Drafter.begin`."""
-        self._cache = cache
         self._asked, self._written = [], []
         for drafter in self._drafters:
             drafter.begin(prompt, cache)
@@ -108,48 +95,10 @@ class Recorder(Drafter):
         self._asked.append(TracedDrafts(tuple(found), ms))
         return []
 
-    def observe(self, done: Pass) -> None:
-        """See `Drafter.observe`."""
-        seen = self._as_verified(done)
-        for drafter in self._drafters:
-            drafter.observe(seen)
-
     def end(self) -> None:
         """See `Drafter.end`."""
         for drafter in self._drafters:
             drafter.end()
-
-    def _as_verified(self, done: Pass) -> Pass:
-        """The plain pass `done` with the false rows that a drafted one would have had."""
-        plan = choose(self._asked[-1].drafts, self._table, 1, self._costs)
-        tokens = [done.tokens[0], *(row.token for row in plan.rows)]
-        parents = [-1, *(parent + 1 for parent in plan.parents)]
-        cache, num_cached = self._cache, self._cache.num_cached
-        if len(tokens) != len(done.tokens) == 1 and num_cached + len(tokens) < cache.capacity:
-            last = cache.tokens[-1]
-            cache.rewind(num_cached - 1)
-            logits = self._target.forward(tokens, cache, len(tokens), parents)
-            cache.keep([last])
-            picked = [done.picked[0], *logits[1:].argmax(-1).tolist()]
-            false = _false_rows(parents, verify(tokens, parents, picked))
-            place = {row: at for at, row in enumerate([0, *false])}
-            return Pass(
-                [tokens[row] for row in place],
-                [-1, *(place[parents[row]] for row in false)],
-                logits[list(place)],
-                [picked[row] for row in place],
-                (0,),
-            )
-        return done
-
-
-def _false_rows(parents: Sequence[int], path: Sequence[int]) -> list[int]:
-    """Rows off the true path that hang at row 0, and all below them."""
-    hidden = set(path)
-    for row, parent in enumerate(parents):
-        if parent in hidden:
-            hidden.add(row)
-    return [row for row in range(1, len(parents)) if row not in hidden]
 
 
 def save(traces: Traces, path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.gpu.memory import BITS, Geometry, plan_memory, why_not_model
 from completion_engine.loading.backends import choose_precision
@@ -21,6 +20,7 @@ from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.weights import WeightKind
+from completion_engine.transformers_decoder import TransformersDecoder
 from tests.benchmarks.gpu.ceilings import Ceilings
 from tests.benchmarks.gpu.clock import time_ms, wait
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
@@ -56,8 +56,11 @@ def measure_geometry(
     begin = time.perf_counter()
     if device.type == "cuda" and (why_not := why_not_model(model.config.to_dict())):
         return found | {"absent": why_not}
-    decoder, branches = family_decoder(HandedOver(model), trial.capacity, precision.kind, device)
-    target = LanguageModel(decoder, device, precision, trial.capacity, branches)
+    runs_modules = device.type == "cpu" and precision.kind == "float"
+    held = HandedOver(model) if not runs_modules else None
+    ours = family_decoder(held, trial.capacity, precision.kind, device) if held else None
+    decoder: Decoder = ours[0] if ours else TransformersDecoder(model, trial.capacity)
+    target = LanguageModel(decoder, device, precision, trial.capacity, ours and ours[1])
     found["ready_s"] = round(time.perf_counter() - begin, 2)  # kernels compiled, graphs captured, checks done
     num_bytes = geometry.pass_bytes(bits)  # type: ignore[arg-type]  # one of three
     return found | describe(target, num_bytes, ceilings, trial)
@@ -68,8 +71,7 @@ def family_decoder(
 ) -> tuple[Decoder, BranchStorage | None]:
     """The decoder of a model on the engine's own kernels, and the place of a tree's branches.
 
-    On a GPU its passes are captured. Raises UserError for weights of a `kind` that it
-    cannot hold.
+    On a GPU its passes are captured. Raises UserError for weights of a `kind` that it cannot hold.
     """
     if device.type == "cuda":
         from completion_engine.gpu.decoder import GraphedDecoder
@@ -77,9 +79,7 @@ def family_decoder(
         graphed = GraphedDecoder(model, num_positions, device, BITS[kind])
         graphed.rehearse()
         return graphed, InPlaceBranches()
-    if kind == "int8":
-        return Int8Decoder(model, num_positions), None
-    return FloatDecoder(model, num_positions), None
+    return Int8Decoder(model, num_positions), None
 
 
 def describe(target: LanguageModel, num_pass_bytes: int, ceilings: Ceilings, trial: Trial) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from completion_engine.decoding.loop import Decoding
-from completion_engine.decoding.sampling import NUM_LOOKED_UP, Picker, score
+from completion_engine.decoding.picking import NUM_LOOKED_UP, Picker, score
 from completion_engine.probability import RankedRow
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer

@@ -122,19 +122,18 @@ def rounded(num_rows: int) -> str:
 
 
 def headed(dtype: torch.dtype) -> str:
-    """Heads normed, turned and split, rows normed, and an MLP's gate."""
-    packed_heads, weight = drawn(5, NUM_HEADS + 2 * NUM_KV, 16, dtype=dtype), drawn(16, seed=1, dtype=dtype)
-    heads.norm_heads(array_of(packed_heads), 0, NUM_HEADS, array_of(weight), EPS)
+    """Heads normed, turned and split, and rows normed."""
+    qkv = drawn(5, (NUM_HEADS + 2 * NUM_KV) * 16)
+    norms = heads.HeadNorms(*(drawn(16, seed=seed).numpy() for seed in (1, 2)))
     cos, sin = (table[:, 0] for table in rotary_tables({"rope_theta": 1e6}, 16, 4096, dtype))
     positions = torch.tensor([0, 1, 7, 4000, 4095])
     q = torch.empty(5, NUM_HEADS, 16, dtype=dtype)
     k, v = (torch.empty(NUM_KV, 5, 16, dtype=dtype) for _ in range(2))
-    heads.split_heads(*map(array_of, (packed_heads, cos, sin, positions, q, k, v)))
+    into = heads.Heads(q, k, v, cos.contiguous(), sin.contiguous(), positions)
+    heads.split_step(qkv, into, norms, EPS).run()
     x, normed = drawn(5, 96, dtype=dtype), torch.empty(5, 96, dtype=dtype)
     rows.norm(array_of(x), EPS, array_of(normed))
-    gated = torch.empty(5, 48, dtype=dtype)
-    rows.gate(array_of(x), array_of(gated))
-    return digest(cos, sin, packed_heads, q, k, v, normed, gated)
+    return digest(cos, sin, qkv, q, k, v, normed)
 
 
 def attended(dtype: torch.dtype, head_size: int) -> str:
@@ -159,8 +158,7 @@ def ranked(dtype: torch.dtype) -> str:
     found = []
     top_k.likeliest(array_of(logits), 0.8, places, shares)
     found += [places.copy(), shares.copy()]
-    top_k.best_few(array_of(logits), places, shares)
-    return digest(*found, places, shares)
+    return digest(*found)
 
 
 def written(dtype: torch.dtype) -> str:

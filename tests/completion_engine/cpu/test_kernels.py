@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from completion_engine import checksum
-from completion_engine.cpu.float_decoder import Residual
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import array_of, kernel, narrowed, widened
@@ -126,14 +125,12 @@ def test_the_exponential_is_right_to_the_last_bits(numbers: list[float]) -> None
 
 @TYPES
 def test_the_stream_sums_up_and_is_normed(dtype: torch.dtype) -> None:
-    embedded, added = (random(NUM_ROWS, HIDDEN, seed=seed, dtype=dtype) for seed in (0, 1))
-    weight = random(HIDDEN, seed=2, dtype=dtype)
-    stream = Residual(embedded, EPS)
-    first = functional.rms_norm(embedded.float(), (HIDDEN,), weight.float(), EPS)
-    assert near(stream.normed(array_of(weight)), first, dtype)
-    stream.add(added)
-    exact = functional.rms_norm(embedded.float() + added.float(), (HIDDEN,), weight.float(), EPS)
-    assert near(stream.normed(array_of(weight)), exact, dtype)
+    x, added = random(NUM_ROWS, HIDDEN), random(NUM_ROWS, HIDDEN, seed=1, dtype=dtype)
+    weight, normed = random(HIDDEN, seed=2, dtype=dtype), torch.empty(NUM_ROWS, HIDDEN, dtype=dtype)
+    total = x + added.float()
+    rows.add_norm(x.numpy(), array_of(added), array_of(weight), EPS, array_of(normed))
+    assert torch.equal(x, total)
+    assert near(normed, functional.rms_norm(total, (HIDDEN,), weight.float(), EPS), dtype)
 
 
 def test_the_stream_sums_up_and_is_normed_in_bytes() -> None:
@@ -151,43 +148,38 @@ def test_rows_are_normed(dtype: torch.dtype) -> None:
     assert near(normed, functional.rms_norm(x.float(), (HIDDEN,), None, EPS), dtype)
 
 
-@TYPES
-def test_the_gate_is_silu_times_up(dtype: torch.dtype) -> None:
-    gate_up = 3 * random(NUM_ROWS, 2 * HIDDEN, dtype=dtype)
-    gated = torch.empty(NUM_ROWS, HIDDEN, dtype=dtype)
-    rows.gate(array_of(gate_up), array_of(gated))
-    gate, up = gate_up.float().chunk(2, 1)
-    assert near(gated, functional.silu(gate) * up, dtype)
-    rounded = RoundedRows(NUM_ROWS, HIDDEN)
-    of_gate(functional.pad(gate_up.float(), (0, 16)), HIDDEN, rounded).run()
+def test_the_gate_is_silu_times_up() -> None:
+    gate_up, rounded = 3 * random(NUM_ROWS, 2 * HIDDEN), RoundedRows(NUM_ROWS, HIDDEN)
+    of_gate(functional.pad(gate_up, (0, 16)), HIDDEN, rounded).run()
+    gate, up = gate_up.chunk(2, 1)
     assert stands_for(rounded, functional.silu(gate) * up)
 
 
-@TYPES
-def test_heads_are_turned_and_split(dtype: torch.dtype) -> None:
-    packed = random(NUM_ROWS, NUM_HEADS + 2 * NUM_KV, HEAD_SIZE, dtype=dtype)
+def heads_of(dtype: torch.dtype) -> heads.Heads:
     angles = random(40, HEAD_SIZE // 2, seed=1).repeat(1, 2)
     sign = torch.tensor([-1.0, 1.0]).repeat_interleave(HEAD_SIZE // 2)
-    cos, sin = angles.cos().to(dtype), (angles.sin() * sign).to(dtype)
-    positions = torch.arange(NUM_ROWS) * 3
     q = torch.empty(NUM_ROWS, NUM_HEADS, HEAD_SIZE, dtype=dtype)
     k, v = (torch.empty(NUM_KV, NUM_ROWS, HEAD_SIZE, dtype=dtype) for _ in range(2))
-    heads.split_heads(*map(array_of, (packed, cos, sin, positions, q, k, v)))
-    wide, turn, lift = packed.float(), cos[positions, None].float(), sin[positions, None].float()
-    turned = wide * turn + wide.roll(HEAD_SIZE // 2, -1) * lift
-    assert near(q, turned[:, :NUM_HEADS], dtype)
-    assert near(k.transpose(0, 1), turned[:, NUM_HEADS : NUM_HEADS + NUM_KV], dtype)
-    assert torch.equal(v.transpose(0, 1), packed[:, -NUM_KV:])
+    cos, signed_sin = angles.cos().to(dtype), (angles.sin() * sign).to(dtype)
+    return heads.Heads(q, k, v, cos, signed_sin, torch.arange(NUM_ROWS) * 3)
 
 
 @TYPES
-def test_only_the_heads_asked_for_are_normed(dtype: torch.dtype) -> None:
-    packed, weight = random(NUM_ROWS, 5, HEAD_SIZE, dtype=dtype), random(HEAD_SIZE, seed=1, dtype=dtype)
-    before = packed.clone()
-    heads.norm_heads(array_of(packed), 1, 3, array_of(weight), EPS)
-    exact = functional.rms_norm(before[:, 1:3].float(), (HEAD_SIZE,), weight.float(), EPS)
-    assert near(packed[:, 1:3], exact, dtype)
-    assert torch.equal(packed[:, [0, 3, 4]], before[:, [0, 3, 4]])
+@pytest.mark.parametrize("has_norms", [True, False])
+def test_heads_are_normed_turned_and_split(dtype: torch.dtype, has_norms: bool) -> None:
+    qkv, into = random(NUM_ROWS, NUM_HEADS + 2 * NUM_KV, HEAD_SIZE), heads_of(dtype)
+    weights = [random(HEAD_SIZE, seed=seed) for seed in (1, 2)]
+    norms = heads.HeadNorms(*(weight.numpy() for weight in weights)) if has_norms else None
+    wide, end = qkv.clone(), NUM_HEADS + NUM_KV
+    heads.split_step(qkv.view(NUM_ROWS, -1), into, norms, EPS).run()
+    if has_norms:
+        for weight, part in zip(weights, (slice(NUM_HEADS), slice(NUM_HEADS, end)), strict=True):
+            wide[:, part] = functional.rms_norm(wide[:, part], (HEAD_SIZE,), weight, EPS)
+    turn, lift = (table[into.positions, None].float() for table in (into.cos, into.signed_sin))
+    turned = wide * turn + wide.roll(HEAD_SIZE // 2, -1) * lift
+    assert near(into.q, turned[:, :NUM_HEADS], dtype)
+    assert near(into.k.transpose(0, 1), turned[:, NUM_HEADS:end], dtype)
+    assert torch.equal(into.v.transpose(0, 1), wide[:, end:].to(dtype))
 
 
 @settings(deadline=None)
@@ -224,13 +216,12 @@ def test_a_row_does_not_feel_the_rows_beside_it(dtype: torch.dtype, first: int) 
     x = random(NUM_ROWS, 2 * HIDDEN, dtype=dtype)
     weight = random(2 * HIDDEN, seed=1, dtype=dtype)
 
-    def run(part: Tensor) -> tuple[Tensor, Tensor]:
-        gated = torch.empty(len(part), HIDDEN, dtype=dtype)
-        rows.gate(array_of(part), array_of(gated))
-        return Residual(part, EPS).normed(array_of(weight)), gated
+    def run(part: Tensor) -> Tensor:
+        normed, total = torch.empty(part.shape, dtype=dtype), np.zeros(tuple(part.shape), np.float32)
+        rows.add_norm(total, array_of(part), array_of(weight), EPS, array_of(normed))
+        return normed
 
-    for together, apart in zip(run(x), run(x[first:]), strict=True):
-        assert torch.equal(together[first:], apart)
+    assert torch.equal(run(x)[first:], run(x[first:]))
 
 
 @pytest.fixture
@@ -246,12 +237,12 @@ def copied(tmp_path: Path) -> Path:
     return package.parent
 
 
-def gate_in(place: Path) -> float:
+def norm_in(place: Path) -> float:
     """Run a kernel of the package in a folder, in a process of its own, with its cache beside that folder."""
     program = (
         "import numpy as np; from completion_engine.cpu.kernels import rows;"
-        "y = np.empty((1, 1), np.float32);"
-        "rows.gate(np.ones((1, 2), np.float32), y); print(float(y[0, 0]))"
+        "y = np.empty((1, 2), np.float32);"
+        "rows.norm(np.ones((1, 2), np.float32), 0.0, y); print(float(y[0, 0]))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program],
@@ -266,24 +257,24 @@ def gate_in(place: Path) -> float:
 
 def test_a_change_in_any_of_their_files_compiles_kernels_anew(copied: Path) -> None:
     """numba's own cache goes on with what it inlined from a file that has changed since."""
-    assert gate_in(copied) == pytest.approx(1 / (1 + math.exp(-1)))
+    assert norm_in(copied) == 1.0
     language = copied / "completion_engine" / "cpu" / "kernels" / "language.py"
     text = language.read_text()
-    assert "return y * _U32" in text
-    language.write_text(text.replace("return y * _U32", "return _F32(0) * y * _U32"))
-    assert gate_in(copied) == pytest.approx(1.0)
+    assert "return lambda number: number\n" in text
+    language.write_text(text.replace("return lambda number: number\n", "return lambda number: _F32(0)\n"))
+    assert norm_in(copied) == 0.0
 
 
 def test_the_same_kernels_in_another_place_are_compiled_already(copied: Path, tmp_path: Path) -> None:
     def compiled() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
 
-    value = gate_in(copied)
+    value = norm_in(copied)
     before = compiled()
     assert before
     other = shutil.copytree(copied, tmp_path / "two", copy_function=shutil.copyfile)  # with times of its own
     shutil.rmtree(copied)
-    assert gate_in(other) == value
+    assert norm_in(other) == value
     assert compiled() == before
 
 

@@ -1,4 +1,4 @@
-"""Packed and quantised products and MLPs: near the exact result, and blind to the rows beside."""
+"""Quantised products: near the exact result, and blind to the rows beside."""
 
 from __future__ import annotations
 
@@ -7,36 +7,32 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from completion_engine.cpu.float_decoder import GatedMlp, Residual
 from completion_engine.cpu.kernels import product
 from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
-from completion_engine.cpu.kernels.language import Array, array_of
+from completion_engine.cpu.kernels.language import array_of
 from completion_engine.cpu.kernels.packing import RECORDS, pack
 from completion_engine.cpu.kernels.product import Product, packed_bits
-from completion_engine.cpu.linear import Linear, can_pack, can_quantise, quantise_rows
-from completion_engine.target_model.llama_family import stacked
+from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed, quantise_rows
 from completion_engine.target_model.threads import num_threads_here, use_threads
-from completion_engine.target_model.weights import Affine, WeightKind
 
-EPS = 1e-6
 TYPES = (torch.bfloat16, torch.float32)
 needs_bytes = pytest.mark.skipif(
     not can_quantise(torch.device("cpu")), reason="no fast products of bytes here"
 )
-needs_bf16 = pytest.mark.skipif(
-    not can_pack(torch.empty(1, 1, dtype=torch.bfloat16)), reason="no packed layout here"
-)
-KINDS = [pytest.param("float", marks=needs_bf16), pytest.param("int8", marks=needs_bytes)]
 
 
 def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
+def linear_of(weight: Tensor, bias: Tensor | None = None) -> QuantisedLinear:
+    return QuantisedLinear(packed(weight), bias)
+
+
 @pytest.mark.parametrize("num_rows", [1, 2, 5, 7, 8, 9, 16, 24, 64, 100, 256])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_does_not_feel_the_rows_beside_it(kind: WeightKind, num_rows: int) -> None:
-    linear = Linear(random(224, 448, dtype=torch.bfloat16), random(224, seed=1, dtype=torch.bfloat16), kind)
+@needs_bytes
+def test_a_row_does_not_feel_the_rows_beside_it(num_rows: int) -> None:
+    linear = linear_of(random(224, 448, dtype=torch.bfloat16), random(224, seed=1, dtype=torch.bfloat16))
     x = random(256, 448, seed=2, dtype=torch.bfloat16)
     together = linear(x)
     for first in (0, 256 - num_rows):
@@ -50,7 +46,7 @@ def test_a_row_does_not_feel_the_rows_beside_it(kind: WeightKind, num_rows: int)
 def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool) -> None:
     weight, x = random(128, 896, dtype=dtype), random(8, 896, seed=1, dtype=dtype)
     bias = 50 * random(128, seed=2, dtype=dtype) if has_bias else None
-    found = Linear(weight, bias, "int8")(x)
+    found = linear_of(weight, bias)(x)
     exact = nn.functional.linear(x.float(), weight.float(), None if bias is None else bias.float())
     assert (found - exact).norm() < 0.02 * exact.norm()
 
@@ -74,8 +70,8 @@ def test_whole_numbers_come_out_exactly(bits: int, ends: tuple[int, ...], instru
 
 def multiply(weight: Tensor, x: Tensor, instruction_set: int) -> Tensor:
     """The product by one of the machine's instruction sets."""
-    packed = pack(array_of(weight))
-    return Product(packed, np.zeros(len(packed.units), np.float32), instruction_set)(quantise_rows(x))
+    held = pack(array_of(weight))
+    return Product(held, np.zeros(len(held.units), np.float32), instruction_set)(quantise_rows(x))
 
 
 @pytest.mark.parametrize("bits", RECORDS)
@@ -91,61 +87,10 @@ def test_every_instruction_set_gives_the_same_bits(num_rows: int, bits: int) -> 
 def test_rows_and_channels_of_zeros_give_zero() -> None:
     weight, x = random(16, 64), random(8, 64, seed=1)
     weight[3], x[5] = 0, 0
-    found = Linear(weight, kind="int8")(x)
+    found = linear_of(weight)(x)
     assert not found[5].any()
     assert not found[:, 3].any()
     assert found.isfinite().all()
-
-
-def affine(layer: nn.Linear) -> Affine:
-    return layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_stack_gives_its_layers_side_by_side(kind: WeightKind) -> None:
-    layers = [nn.Linear(64, 32, bias=has_bias, dtype=torch.bfloat16) for has_bias in (True, False)]
-    x = random(8, 64, dtype=torch.bfloat16)
-    apart = [Linear(*affine(layer), kind)(x) for layer in layers]
-    assert torch.equal(Linear(*stacked(*map(affine, layers)), kind)(x), torch.cat(apart, dim=-1))
-
-
-def mlp_layers(dtype: torch.dtype, *, bias: bool = False) -> tuple[Array, nn.Linear, nn.Linear, nn.Linear]:
-    torch.manual_seed(0)
-    gate, up = (nn.Linear(64, 4864, bias, dtype=dtype) for _ in range(2))
-    return array_of(random(64, dtype=dtype)), gate, up, nn.Linear(4864, 64, bias, dtype=dtype)
-
-
-def mlp_of(norm: Array, gate: nn.Linear, up: nn.Linear, down: nn.Linear) -> GatedMlp:
-    return GatedMlp(norm, affine(gate), affine(up), affine(down))
-
-
-def run(mlp: GatedMlp, x: Tensor) -> Tensor:
-    """The norm of the stream that the MLP has read and added to."""
-    stream = Residual(x, EPS)
-    mlp(stream)
-    return stream.normed(array_of(torch.ones(x.shape[1], dtype=x.dtype)))
-
-
-@pytest.mark.parametrize("num_rows", [1, 3, 8, 9, 16, 24, 40])
-def test_a_row_of_an_mlp_does_not_feel_the_rows_beside_it(num_rows: int) -> None:
-    mlp = mlp_of(*mlp_layers(torch.bfloat16))
-    x = random(64, 64, dtype=torch.bfloat16)
-    together = run(mlp, x)
-    for first in (0, 7, 64 - num_rows):
-        rows = slice(first, first + num_rows)
-        assert torch.equal(run(mlp, x[rows]), together[rows])
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-def test_an_mlp_comes_near_the_modules_own(dtype: torch.dtype) -> None:
-    norm, gate, up, down = mlp_layers(dtype)
-    x = 0.1 * random(20, 64, dtype=dtype)  # little beside what is added to it
-    normed = nn.functional.rms_norm(x, (64,), random(64, dtype=dtype), EPS)
-    exact = (x + down(nn.functional.silu(gate(normed)) * up(normed))).float()
-    exact = nn.functional.rms_norm(exact, (64,), None, EPS)
-    found = run(mlp_of(norm, gate, up, down), x)
-    assert found.dtype == dtype
-    assert (found.float() - exact).norm() < 0.03 * exact.norm()
 
 
 def on_a_grid(bits: int) -> Tensor:
@@ -164,7 +109,7 @@ def on_a_grid(bits: int) -> Tensor:
 def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bits: float) -> None:
     weight = on_a_grid(bits) if bits < 8 else random(48, 96, dtype=torch.bfloat16)
     num_bytes = 32 * (num_bits if bits in packed_bits() else 8.5) / 8
-    linear = Linear(weight, kind="int8")
+    linear = linear_of(weight)
     assert linear.num_bytes == 48 * (3 * num_bytes + 4)  # a block's levels and scales, and each output's unit
     found = linear.rows(torch.arange(48))
     is_held = bits < 8 and bits in packed_bits()
@@ -178,7 +123,7 @@ def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bits: float) -> No
 def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int, bits: int) -> None:
     weight, x = on_a_grid(bits)[:41, :95], random(num_rows, 95, seed=1)
     exact = x @ weight.float().T
-    assert (Linear(weight, kind="int8")(x) - exact).norm() < 0.02 * exact.norm()
+    assert (linear_of(weight)(x) - exact).norm() < 0.02 * exact.norm()
 
 
 @pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
@@ -196,8 +141,8 @@ def test_halves_of_blocks_get_scales_where_that_pays(
 def test_a_single_weight_off_the_grid_takes_eight_bits_and_is_not_lost() -> None:
     weight = on_a_grid(5)
     weight[40, 70] *= 1.1
-    linear = Linear(weight, kind="int8")
-    assert linear.num_bytes > Linear(on_a_grid(5), kind="int8").num_bytes
+    linear = linear_of(weight)
+    assert linear.num_bytes > linear_of(on_a_grid(5)).num_bytes
     assert linear.rows(torch.tensor([40]))[0, 70] == pytest.approx(float(weight[40, 70]), rel=0.02)
 
 
@@ -205,14 +150,14 @@ def test_a_single_weight_off_the_grid_takes_eight_bits_and_is_not_lost() -> None
 @pytest.mark.parametrize("factor", [2.0**-100, 1.0, 2.0**100])
 def test_weights_of_any_size_are_held(factor: float) -> None:
     weight = factor * random(16, 64)
-    found = Linear(weight, kind="int8").rows(torch.arange(16))
+    found = linear_of(weight).rows(torch.arange(16))
     assert (found / factor - weight / factor).norm() < 0.01 * (weight / factor).norm()
 
 
 @needs_bytes
 @pytest.mark.parametrize("num_threads", [1, 2, 3])
 def test_the_number_of_threads_changes_no_bit(num_threads: int) -> None:
-    linear, x = Linear(random(4096, 448, dtype=torch.bfloat16), kind="int8"), random(24, 448, seed=1)
+    linear, x = linear_of(random(4096, 448, dtype=torch.bfloat16)), random(24, 448, seed=1)
     before, wanted = num_threads_here(), linear(x)
     use_threads(num_threads)
     try:

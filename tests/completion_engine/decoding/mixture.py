@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from completion_engine.decoding.sampling import RepositoryBias
+from completion_engine.decoding.picking import RepositoryBias
 
 
 def mixed(bias: RepositoryBias, logits: Tensor, context: Sequence[int]) -> Tensor:

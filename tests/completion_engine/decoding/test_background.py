@@ -12,7 +12,7 @@ import pytest
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.background import BackgroundPrompt, BackgroundWriting
 from completion_engine.decoding.ending import Limits, NextLine, NoRules
-from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope
+from completion_engine.drafting.drafts import Drafter, DraftScope
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CompletionRequest, CompletionStats
@@ -64,7 +64,7 @@ def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> Non
     assert fast.text == slow.text
 
 
-class Keeping(DrafterWithMemory):
+class Keeping(Drafter):
     """A drafter that guesses nothing, and reports its calls about texts that it may keep."""
 
     def __init__(self) -> None:
@@ -77,19 +77,16 @@ class Keeping(DrafterWithMemory):
     def forget(self, document: str) -> None:
         self.log.append(f"forget {document}")
 
-    def discard(self) -> None:
-        self.log.append("discard")
-
     def end(self) -> None:
         self.log.append("keep")
 
 
 @pytest.mark.parametrize(
-    ("prefix", "kept"), [(PLACE, "keep"), ('PASSWORD = "tul', "discard")], ids=["code", "a secret"]
+    ("prefix", "kept"), [(PLACE, ["keep"]), ('PASSWORD = "tul', [])], ids=["code", "a secret"]
 )
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_of_text_that_is_given_up_no_secret_is_kept(
-    target: LanguageModel, tokenizer: Tokenizer, prefix: str, kept: str, is_closed: bool
+    target: LanguageModel, tokenizer: Tokenizer, prefix: str, kept: list[str], is_closed: bool
 ) -> None:
     drafter = Keeping()
     engine = CompletionEngine(EngineConfig(target="tiny"), target, tokenizer, {"keeping": drafter})
@@ -98,12 +95,12 @@ def test_of_text_that_is_given_up_no_secret_is_kept(
         pass
     if is_closed:
         engine.forget("a.py")
-        assert drafter.log == ["enter a.py", kept, "forget a.py"]
+        assert drafter.log == ["enter a.py", *kept, "forget a.py"]
     else:
         engine.prefetch(replace(request("x = "), document="b.py"))
-        assert drafter.log == ["enter a.py", kept]
+        assert drafter.log == ["enter a.py", *kept]
         engine.complete(replace(request("x = "), document="b.py"))
-        assert drafter.log == ["enter a.py", kept, "enter b.py", "keep"]
+        assert drafter.log == ["enter a.py", *kept, "enter b.py", "keep"]
 
 
 def test_drafters_are_asked_nothing_for_a_completion_that_is_known(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.units import longest_likely
 from completion_engine.decoding.ending import NoRules
-from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
+from completion_engine.decoding.picking import OpenRows, Picker, RepositoryBias
 from completion_engine.engine import CompletionEngine
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import HealingConstraint
@@ -45,7 +45,7 @@ def test_a_probability_is_the_share_of_all_that_may_be_written(
     index = NgramIndex((str(at), [1, 2, 3, token]) for at, token in enumerate(seen))
     bias = RepositoryBias(index.view(), tokenizer.num_tokens)
     bound = HealingConstraint(tokenizer, healed)
-    picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
+    picker = Picker(tokenizer.num_tokens, bias if is_mixed else None)
     picks = picker.pick(OpenRows([1, 2, 3], [3], [-1], bound), logits)
     row = mixed(bias, logits[0], [1, 2, 3]) if is_mixed else logits[0]
     allowed = bound.candidates() if healed else list(range(tokenizer.num_tokens))
@@ -79,7 +79,7 @@ def test_a_last_token_may_be_written_with_its_line_end(tokenizer: Tokenizer, is_
     one, two = tokenizer.encode(":"), tokenizer.encode(":\n")
     logits = torch.zeros(1, tokenizer.num_tokens)
     bias = RepositoryBias(NgramIndex([("a", [1, 2, 3, *two])]).view(), tokenizer.num_tokens)
-    picker = Picker(Sampler(tokenizer.num_tokens), bias if is_mixed else None)
+    picker = Picker(tokenizer.num_tokens, bias if is_mixed else None)
     unbound = HealingConstraint(tokenizer, b"")
     (share,) = token_probabilities(picker, [1, 2, 3], one, unbound, logits)
     num_meant = sum(

@@ -138,7 +138,7 @@ class Typist:
 @pytest.fixture(scope="module")
 def typist(row_variant: LanguageModel, tokenizer: Tokenizer) -> Callable[[], Typist]:
     def make() -> Typist:
-        kinds = ("ngram", "recycled"), ()
+        kinds = ("ngram",), ()
         options = {"target": "tiny", "prefix_chars": 900, "suffix_chars": 100, "num_slots": 2}
         configs = (EngineConfig(drafters=drafters, **options) for drafters in kinds)  # type: ignore[arg-type]
         return Typist([CompletionEngine(config, row_variant, tokenizer) for config in configs])
@@ -227,7 +227,7 @@ def test_where_no_width_makes_drafts_harmless_there_are_none(
     assert made.exactness == "no drafts"
     person = Typist([
         CompletionEngine(EngineConfig(target="tiny", prefix_chars=400, drafters=names), made, tokenizer)
-        for names in (("ngram", "recycled"), ())
+        for names in (("ngram",), ())
     ])  # fmt: skip
     for step in ("candidates", "type along", "type", "type along", "candidates"):
         person.do(step, 5)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from completion_engine.decoding.ending import Finish
 from completion_engine.decoding.loop import Decoding
+from completion_engine.decoding.picking import OpenRows, Picker, RepositoryBias, likeliest_of
 from completion_engine.decoding.preparation import bias_for
 from completion_engine.decoding.reuse import Slot
-from completion_engine.decoding.sampling import OpenRows, Picker, RepositoryBias, Sampler
 from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
@@ -29,7 +29,6 @@ Make = Callable[..., CompletionEngine]
 NUM_TOKENS = 16
 HEAD = "import sys\n\n\ndef parse(arguments):\n    result = []\n    for argument in arguments:\n"
 healings = st.sampled_from([b"", b"re", b"    "])
-temperatures = st.sampled_from([0.0, 0.8])
 
 
 def bias_of(index: NgramIndex, num_tokens: int) -> RepositoryBias:
@@ -60,21 +59,18 @@ def test_the_mixture_is_what_its_formula_says(
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1000), healed=healings, temperature=temperatures)
-def test_the_pick_is_the_mixtures_best(
-    tokenizer: Tokenizer, seed: int, healed: bytes, temperature: float
-) -> None:
+@given(seed=st.integers(0, 1000), healed=healings)
+def test_the_pick_is_the_mixtures_best(tokenizer: Tokenizer, seed: int, healed: bytes) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(1, tokenizer.num_tokens, generator=generator).round(decimals=1)
-    sampler = Sampler(tokenizer.num_tokens, temperature, seed)
     seen = torch.randint(0, tokenizer.num_tokens, (40,), generator=generator).tolist()
     documents = [(str(at), [1, 2, 3, token]) for at, token in enumerate(seen)]
     bias = bias_of(NgramIndex(documents), tokenizer.num_tokens)
     bound = HealingConstraint(tokenizer, healed)
     rows = OpenRows([1, 2, 3], [3], [-1], bound)
     allowed = bound.candidates() if healed else range(tokenizer.num_tokens)
-    expected = sampler.pick_out_of(mixed(bias, logits[0], [1, 2, 3]), allowed, 3)
-    assert Picker(sampler, bias).pick(rows, logits).tokens == [expected]
+    expected = likeliest_of(mixed(bias, logits[0], [1, 2, 3]), allowed)
+    assert Picker(tokenizer.num_tokens, bias).pick(rows, logits).tokens == [expected]
 
 
 @pytest.fixture(scope="session")
@@ -87,12 +83,9 @@ def write_mixed(
         prompt: Sequence[int],
         bias: RepositoryBias | None,
         drafters: Sequence[object] = (),
-        *,
-        temperature: float = 0.0,
         **more: object,
     ) -> Decoding:
-        sampler = Sampler(tokenizer.num_tokens, temperature, seed=3)
-        return write(prompt, drafters, bias=bias, sampler=sampler, num_tokens=NUM_TOKENS, **more)[0]
+        return write(prompt, drafters, bias=bias, num_tokens=NUM_TOKENS, **more)[0]
 
     return mixed
 
@@ -113,7 +106,6 @@ def wound(tokens: Sequence[int]) -> NgramIndex:
 @given(
     prompt=st.lists(st.integers(9, 900), min_size=4, max_size=60),
     healed=healings,
-    temperature=temperatures,
     num_right=st.integers(0, NUM_TOKENS),
 )
 def test_no_draft_changes_what_the_mixture_writes(
@@ -122,11 +114,10 @@ def test_no_draft_changes_what_the_mixture_writes(
     tokenizer: Tokenizer,
     prompt: list[int],
     healed: bytes,
-    temperature: float,
     num_right: int,
 ) -> None:
     """The drafts are the mixture's own text, then the bare target's, then branches of both."""
-    options = {"healed": healed, "temperature": temperature}
+    options = {"healed": healed}
     bare = write_mixed(prompt, None, **options).tokens
     index = wound([*prompt, *bare])
     bias = bias_of(index, tokenizer.num_tokens)

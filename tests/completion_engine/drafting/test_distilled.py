@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from completion_engine.cpu.linear import Linear, can_quantise
+from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed
+from completion_engine.drafting import drafter_network
 from completion_engine.drafting.distilled import (
     CONFIG,
     WEIGHTS,
@@ -25,14 +26,12 @@ from completion_engine.drafting.drafter_network import (
     DrafterShape,
     Preview,
     PreviewedHead,
-    head_for,
 )
 from completion_engine.drafting.drafts import Draft
 from completion_engine.errors import DataError, UserError
 from completion_engine.loading.model import load_language_model
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.weights import WeightKind
 from scripts.distillation.trained_network import Batch, DrafterNetwork
 
 needs_bytes = pytest.mark.skipif(
@@ -247,33 +246,44 @@ def test_a_drafter_of_another_target_is_refused(
         dataclasses.replace(shape, **change).check_target(target)
 
 
-@pytest.mark.parametrize("kind", ["float", pytest.param("int8", marks=needs_bytes)])
+@needs_bytes
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_rows_of_a_laid_out_weight_can_be_read_back(kind: WeightKind, dtype: torch.dtype) -> None:
+def test_rows_of_a_laid_out_weight_can_be_read_back(dtype: torch.dtype) -> None:
     """The drafter takes the head's rows from the target, which holds them in the machine's own layout."""
     weight = torch.randn(96, 64, generator=torch.Generator().manual_seed(2)).to(dtype)
     chosen = torch.tensor([5, 80, 0])
-    found = Linear(weight, kind=kind).rows(chosen)
-    tolerance = 0.02 if kind == "int8" else 0.0
-    torch.testing.assert_close(found.to(dtype), weight[chosen], atol=tolerance, rtol=tolerance)
+    found = QuantisedLinear(packed(weight)).rows(chosen)
+    torch.testing.assert_close(found.to(dtype), weight[chosen], atol=0.02, rtol=0.02)
 
 
+@needs_bytes
 def test_a_preview_finds_what_the_whole_head_finds() -> None:
     """States in few directions; other differences may be lost."""
     generator = torch.Generator().manual_seed(5)
     rows = torch.randn(4000, 64, generator=generator)
     directions = torch.linalg.qr(torch.randn(64, 8, generator=generator)).Q
     states = torch.randn(50, 8, generator=generator) @ directions.T
-    head = PreviewedHead(rows, Preview(directions.T, directions), "float")
+    head = PreviewedHead(rows, Preview(directions.T, directions))
     exact = states @ rows.T
     best, places = head(states).topk(4)
     torch.testing.assert_close(best, exact.gather(1, places), atol=0.1, rtol=0.01)  # weights in bytes
     torch.testing.assert_close(best, exact.topk(4).values, atol=0.1, rtol=0.01)
 
 
-def test_without_a_preview_every_logit_is_worked_out() -> None:
-    rows = torch.randn(300, 64, generator=torch.Generator().manual_seed(5))
-    torch.testing.assert_close(head_for(rows, None, "float")(rows[:3]), rows[:3] @ rows.T)
+@needs_bytes
+def test_a_step_by_torch_is_near_the_compiled_one(
+    files: DrafterFiles, target: LanguageModel, cache: KVCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step() -> tuple[torch.Tensor, torch.Tensor]:
+        network = DistilledNetwork(files.weights, files.tokens, files.shape, target)
+        states = cache.hidden[cache.num_cached - 1 : cache.num_cached].expand(2, -1)
+        return network.step(torch.tensor([5, 9]), states, cache, cache.num_cached)
+
+    with torch.inference_mode():
+        compiled = step()
+        monkeypatch.setattr(drafter_network, "can_quantise", lambda _device: False)
+        for found, wanted in zip(step(), compiled, strict=True):
+            assert (found.float() - wanted).norm() < 0.08 * wanted.norm()
 
 
 def test_what_was_saved_is_read_back(files: DrafterFiles, folder: Path) -> None:

@@ -173,8 +173,8 @@ def test_a_branch_that_costs_more_than_it_promises_is_not_opened(branch_ms: floa
 
 def test_sources_that_agree_are_believed_more_than_each_alone() -> None:
     table = AcceptanceTable()
-    index, recycled = chain([1], 0.5, 3), chain([1], 0.5, 3, origin="successors", source="recycled")
-    assert chance(table, *index, *recycled) > max(chance(table, *index), chance(table, *recycled))
+    index, recent = chain([1], 0.5, 3), chain([1], 0.5, 3, origin="prompt")
+    assert chance(table, *index, *recent) > max(chance(table, *index), chance(table, *recent))
 
 
 def test_a_source_that_keeps_failing_is_believed_less() -> None:

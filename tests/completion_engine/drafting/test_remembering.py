@@ -6,54 +6,45 @@ from collections.abc import Sequence
 from typing import cast
 
 import pytest
-import torch
 
 from completion_engine.decoding.planner import _holds_no_secret
-from completion_engine.drafting.drafts import DrafterWithMemory, DraftScope, Pass
+from completion_engine.drafting.drafts import DraftScope
 from completion_engine.drafting.ngram import NgramDrafter, RecentText
-from completion_engine.drafting.recycled import RecycledDrafter
 from completion_engine.target_model.kv_cache import KVCache
 from ngram_cache import NgramIndex
 
 _NO_CACHE = cast(KVCache, None)
-_NUM_TOKENS = 64
 _PROMPT, _WRITTEN = (3, 4, 5), (6, 7, 8)
 
 
-def write(drafter: DrafterWithMemory, *, discard: bool = False) -> None:
-    """A completion of `_WRITTEN` after `_PROMPT`, a token a pass."""
+def write(drafter: NgramDrafter) -> None:
+    """A completion of `_WRITTEN` after `_PROMPT`."""
     drafter.begin(_PROMPT, _NO_CACHE)
-    last = _PROMPT[-1]
-    for token in _WRITTEN:
-        logits = torch.zeros(1, _NUM_TOKENS)
-        logits[0, token] = 20.0
-        drafter.observe(Pass([last], [-1], logits, [token], [0]))
-        drafter.extend([token])
-        last = token
-    (drafter.discard if discard else drafter.end)()
+    drafter.extend(_WRITTEN)
+    drafter.end()
 
 
-def drafted(drafter: DrafterWithMemory, prompt: Sequence[int] = _PROMPT) -> bool:
+def drafted(drafter: NgramDrafter, prompt: Sequence[int] = _PROMPT) -> bool:
     """Whether the earlier text is drafted after the same tokens."""
     drafter.begin(prompt, _NO_CACHE)
     drafts = drafter.drafts(8, lambda _: True, 0.0)
     return any(guess.token == _WRITTEN[0] for draft in drafts for guess in draft)
 
 
-@pytest.fixture(params=[NgramDrafter, RecycledDrafter])
-def drafter(request: pytest.FixtureRequest) -> DrafterWithMemory:
-    made: DrafterWithMemory = request.param()
+@pytest.fixture
+def drafter() -> NgramDrafter:
+    made = NgramDrafter()
     made.enter(DraftScope("folder", "a.py"))
     return made
 
 
-def test_a_scope_drafts_from_what_its_documents_wrote(drafter: DrafterWithMemory) -> None:
+def test_a_scope_drafts_from_what_its_documents_wrote(drafter: NgramDrafter) -> None:
     write(drafter)
     drafter.enter(DraftScope("folder", "b.py"))
     assert drafted(drafter)
 
 
-def test_another_window_or_folder_drafts_nothing_of_it(drafter: DrafterWithMemory) -> None:
+def test_another_window_or_folder_drafts_nothing_of_it(drafter: NgramDrafter) -> None:
     write(drafter)
     drafter.enter(DraftScope("other folder", "b.py"))
     assert not drafted(drafter)
@@ -61,12 +52,13 @@ def test_another_window_or_folder_drafts_nothing_of_it(drafter: DrafterWithMemor
     assert drafted(drafter)
 
 
-def test_what_is_discarded_is_never_drafted(drafter: DrafterWithMemory) -> None:
-    write(drafter, discard=True)
+def test_what_did_not_end_is_never_drafted(drafter: NgramDrafter) -> None:
+    drafter.begin(_PROMPT, _NO_CACHE)
+    drafter.extend(_WRITTEN)
     assert not drafted(drafter)
 
 
-def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: DrafterWithMemory) -> None:
+def test_a_document_of_its_own_scope_leaves_nothing_behind(drafter: NgramDrafter) -> None:
     drafter.enter(DraftScope("a.py", "a.py"))
     write(drafter)
     drafter.forget("a.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,10 +49,10 @@ def tolerance(dtype: torch.dtype) -> float:
 
 
 @pytest.fixture(scope="session")
-def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, torch.dtype], FamilyModel]:
-    """Makes a random model of one layer of some family, read from a folder."""
+def random_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes the folder of a random model of one layer of some family."""
 
-    def make(kind: str, dtype: torch.dtype) -> FamilyModel:
+    def make(kind: str) -> Path:
         from transformers import AutoConfig, AutoModelForCausalLM
 
         config = AutoConfig.for_model(
@@ -74,6 +75,17 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, tor
                 torch.nn.init.uniform_(weight, 0.5 if "norm" in name else -1.0, 1.5)
         folder = tmp_path_factory.mktemp(kind)
         made.save_pretrained(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def random_model(random_folder: Callable[[str], Path]) -> Callable[[str, torch.dtype], FamilyModel]:
+    """Makes a random model of one layer of some family, read from a folder."""
+
+    def make(kind: str, dtype: torch.dtype) -> FamilyModel:
+        folder = random_folder(kind)
         return FamilyModel(read_family_config(folder), open_weights(folder, dtype))
 
     return make

@@ -1,19 +1,20 @@
-"""A whole target on our kernels: near the fused decoder, and exact whatever is drafted, kept and rewound."""
+"""A whole target on our kernels: near transformers' modules, and exact whatever is drafted and rewound."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable
+from pathlib import Path
 
 import pytest
 import torch
 
-from completion_engine.cpu.float_decoder import FloatDecoder
 from completion_engine.gpu.passes import shape_for
 from completion_engine.target_model.decoder import Branch, Decoder, InPlaceBranches, Layout, lay_out
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.llama_family import FamilyModel
+from completion_engine.transformers_decoder import TransformersDecoder, build_modules
 
 CAPACITY, NUM_TOKENS = 300, 90
 
@@ -29,14 +30,18 @@ def test_rows_are_invariant_and_branches_exact(target: LanguageModel) -> None:
     assert target.max_branches > 16
 
 
+def modules_of(folder: Path) -> TransformersDecoder:
+    return TransformersDecoder(build_modules(folder, torch.float32), CAPACITY)
+
+
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
-def test_it_computes_what_the_fused_decoder_computes(
+def test_it_computes_what_the_modules_compute(
     kind: str,
     device: torch.device,
-    random_model: Callable[[str, torch.dtype], FamilyModel],
+    random_folder: Callable[[str], Path],
     graphed: Callable[[str], Decoder],
 ) -> None:
-    ours, theirs = graphed(kind), FloatDecoder(random_model(kind, torch.float32), CAPACITY)
+    ours, theirs = graphed(kind), modules_of(random_folder(kind))
     tolerance = 2e-2 if device.type == "cuda" else 1e-5
     caches = [
         KVCache(shape_of(decoder, place))

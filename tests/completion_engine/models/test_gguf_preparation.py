@@ -284,7 +284,6 @@ def test_a_llama_file_gives_the_model_that_it_was_made_of(tmp_path: Path, tiny_m
     folder = ModelStore(tmp_path / "store").ensure(str(file))
     assert_same_model(folder, tmp_path / "llama")
     target = load_language_model(folder, "cpu", "float32", 256)
-    assert not isinstance(target.decoder, TransformersDecoder)
     tokens = torch.randint(0, NUM_TOKENS, (50,)).tolist()
     with torch.inference_mode():
         wanted = model.float()(torch.tensor([tokens])).logits[0]

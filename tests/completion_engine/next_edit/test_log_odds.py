@@ -27,7 +27,7 @@ NEWS = (
 
 
 @pytest.mark.parametrize("new", NEWS)
-@pytest.mark.parametrize("name", ["float", "modules", "int8"])
+@pytest.mark.parametrize("name", ["modules", "int8"])
 def test_a_tree_gives_the_same_number_as_two_chains(
     free_targets: dict[str, LanguageModel], tokenizer: Tokenizer, name: str, new: str
 ) -> None:

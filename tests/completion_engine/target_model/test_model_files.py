@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from completion_engine.errors import DataError
+from completion_engine.gpu.reference import reference_logits
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import load_tokenizer
-from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import (
     FamilyModel,
     is_of_family,
@@ -24,7 +24,6 @@ from completion_engine.target_model.llama_family import (
     rotary_tables,
 )
 from completion_engine.target_model.model_files import open_weights
-from completion_engine.transformers_decoder import TransformersDecoder
 from tests.completion_engine.cpu.passes import HeldWeights
 from tests.stored_toy import write_stored_toy
 
@@ -55,10 +54,9 @@ def make() -> Make:
 
 
 def logits_of(folder: Path, tokens: list[int]) -> torch.Tensor:
-    """By our own kernels."""
-    target = load_language_model(folder, "cpu", "float32", 512)
-    assert not isinstance(target.decoder, TransformersDecoder)
-    return target.forward(tokens, KVCache(target.cache_shape), len(tokens))
+    """By what we read of the folder."""
+    model = FamilyModel(read_family_config(folder), open_weights(folder, torch.float32))
+    return reference_logits(model, tokens, torch.device("cpu"), 16, len(tokens))
 
 
 @pytest.mark.parametrize(
@@ -190,21 +188,31 @@ def test_damaged_folders_are_named_with_advice(
 ) -> None:
     make().save_pretrained(tmp_path)
     damage(tmp_path)
-    with pytest.raises(DataError, match="cannot be loaded") as caught:
+    with pytest.raises(DataError, match=r"cannot be (loaded|built)") as caught:
         load_language_model(tmp_path, "cpu", "float32", 512)
     assert "models pull" in caught.value.advice
+
+
+def test_weights_that_are_missing_are_not_made_up(make: Make, tmp_path: Path) -> None:
+    make().save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    held = load_file(file)
+    del held["model.layers.1.mlp.up_proj.weight"]
+    save_file(held, file, {"format": "pt"})
+    with pytest.raises(DataError, match="hold no model"):
+        load_language_model(tmp_path, "cpu", "float32", 512)
 
 
 def test_a_bug_of_ours_sends_nobody_to_fetch_the_model_again(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from completion_engine.loading import model
+    from completion_engine import transformers_decoder
 
     def fail(*_arguments: object) -> None:
         raise ValueError("rows do not fit")
 
     make().save_pretrained(tmp_path)
-    monkeypatch.setattr(model, "FloatDecoder", fail)
+    monkeypatch.setattr(transformers_decoder, "TransformersDecoder", fail)
     with pytest.raises(ValueError, match="rows do not fit"):
         load_language_model(tmp_path, "cpu", "float32", 512)
 

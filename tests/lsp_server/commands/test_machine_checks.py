@@ -80,7 +80,7 @@ def test_a_processor_without_products_of_bytes_is_named_as_slow(
     force: Force, monkeypatch: pytest.MonkeyPatch, has_bf16: bool
 ) -> None:
     force("+sse2")
-    monkeypatch.setattr(choices, "can_pack", lambda _weight: has_bf16)
+    monkeypatch.setattr(choices, "computes_bf16", lambda: has_bf16)
     (check,) = kernel_check(choose_precision("auto", CPU), CPU)
     assert check.state == "slow"
     assert check.found == ("bfloat16 by torch, not in hardware" if has_bf16 else "float32 by torch")

@@ -395,13 +395,13 @@ async def test_who_waited_for_an_engine_that_could_not_be_loaded_is_sent_to_no_t
 
 
 async def test_neither_order_nor_repetition_of_drafters_makes_another_engine(host: Host) -> None:
-    wanted = [("ngram", "recycled"), ("recycled", "ngram"), ("ngram", "recycled", "ngram")]
+    wanted = [("ngram", "neural"), ("neural", "ngram"), ("ngram", "neural", "ngram")]
     for drafters in wanted:
         host.window().scheduler.use(Settings(target="a", drafters=drafters))
     await until(lambda: [found["state"] for found in host.pool.describe()] == ["ready"])
     assert len(host.engines) == 1
     assert {engine_config(Settings(drafters=drafters)).drafters for drafters in wanted} == {
-        ("ngram", "recycled")
+        ("ngram", "neural")
     }
 
 

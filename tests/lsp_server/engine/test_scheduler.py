@@ -29,13 +29,14 @@ from lsp_server.protocol.lsp_conversion import unknown
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 from tests.waiting import until
+from tests.windows import QuietEngine
 
 STEP_S = 0.01
 ENDLESS = 10**9
 
 
 @dataclass
-class ScriptedEngine:
+class ScriptedEngine(QuietEngine):
     """Takes `num_steps` steps for each completion, as a model does, and records them.
 
     It takes none while `may_step` is not set.

@@ -20,12 +20,13 @@ from completion_engine.request import (
 from lsp_server.engine import thread as thread_module
 from lsp_server.engine.engine_types import CloseJob, CompletionJob, EngineStatus, EngineUser, PrefetchJob
 from lsp_server.engine.thread import EngineThread
+from tests.windows import QuietEngine
 
 PATIENCE_S = 60.0
 
 
 @dataclass
-class Engine:
+class Engine(QuietEngine):
     """Records its calls. A completion takes until `may_answer`, or its cancellation."""
 
     may_answer: threading.Event = field(default_factory=threading.Event)

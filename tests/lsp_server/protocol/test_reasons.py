@@ -15,17 +15,21 @@ ROOT = Path(__file__).parents[3]
 # The calls that take the name of a rule, and where it stands among their arguments.
 RULE_AT = {"empty": 0, "unknown": 0, "Finish": 2, "Stop": 0, "Fire": 2}
 RULE_KEYWORDS = {"rule", "outcome"}
+# The functions that return a rule.
+RULE_RETURNED_BY = {"_ask", "refusal"}
 
 
 def rules_in(tree: ast.AST) -> Iterator[str]:
     """The rules that code names, as far as they are written out."""
-    for call in ast.walk(tree):
-        if not isinstance(call, ast.Call):
-            continue
-        name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        named = [keyword.value for keyword in call.keywords if keyword.arg in RULE_KEYWORDS]
-        if name in RULE_AT:
-            named += call.args[RULE_AT[name] : RULE_AT[name] + 1]
+    for node in ast.walk(tree):
+        named: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            named += [keyword.value for keyword in node.keywords if keyword.arg in RULE_KEYWORDS]
+            if name in RULE_AT:
+                named += node.args[RULE_AT[name] : RULE_AT[name] + 1]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in RULE_RETURNED_BY:
+            named += [line.value for line in ast.walk(node) if isinstance(line, ast.Return) and line.value]
         for value in named:
             for choice in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
                 if isinstance(choice, ast.Constant) and isinstance(choice.value, str) and choice.value:

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from lsp_server.sharing.supervision import MAX_CRASHES, SupervisedThread, on_own_thread
+from tests.waiting import first_true
 
 
 class Panic(BaseException):
@@ -42,6 +43,30 @@ def test_work_that_always_ends_is_given_up_and_may_be_started_again() -> None:
         assert thread.join(5)
         assert told == [False] * (MAX_CRASHES - 1) + [True]
         assert not thread.is_alive
+
+
+def test_a_start_while_the_last_crash_is_handled_begins_one_run_and_not_two() -> None:
+    crashed: list[threading.Thread] = []
+    may_end = threading.Event()
+
+    def work() -> None:
+        if not crashed:
+            raise ZeroDivisionError
+        may_end.wait(60)
+
+    def begin_anew(_error: BaseException, _is_final: bool) -> None:
+        crashed.append(threading.current_thread())
+        thread.start()
+
+    thread = SupervisedThread("worker", work, begin_anew, max_crashes=1)
+    thread.start()
+    try:
+        first_true(lambda: crashed, 60)[0].join(10)
+        assert not crashed[0].is_alive()
+        assert thread.is_alive
+    finally:
+        may_end.set()
+    assert thread.join(60)
 
 
 def test_an_owner_that_fails_itself_does_not_end_the_thread() -> None:

@@ -54,7 +54,7 @@ def test_good_values_are_taken() -> None:
         ({"deadlineMs": -1}, "deadlineMs must be a number, 0 or more, not -1. Slipstream uses 100."),
         ({"shadow": 1.5}, "shadow must be a number from 0 to 1, not 1.5."),
         ({"multiline": "sometimes"}, 'multiline must be one of auto, never, always, not "sometimes".'),
-        ({"drafters": ["magic"]}, "drafters must be a list out of ngram, recycled, neural, not"),
+        ({"drafters": ["magic"]}, "drafters must be a list out of ngram, neural, not"),
         ({"drafters": "ngram"}, "drafters must be a list"),
         ({"languages": {"python": "yes"}}, "languages must be a table of names with true or false, not"),
         ({"index": {"maxFiles": "all"}}, "index.maxFiles must be a whole number from 0 to 1,000,000, not"),

@@ -10,7 +10,6 @@ local links = {
   SlipstreamTarget = 'NormalFloat',
   SlipstreamNgram = 'String',
   SlipstreamNeural = 'Identifier',
-  SlipstreamRecycled = 'Type',
   SlipstreamSelected = 'Statement',
   SlipstreamTitle = 'Title',
   SlipstreamMuted = 'Comment',

@@ -31,7 +31,7 @@ export function swatch(source: string): HTMLElement {
   return element("span", { class: `swatch source-${sourceClass(source)}`, "aria-hidden": "true" });
 }
 
-const KNOWN = new Set(["target", "ngram", "recycled", "neural", "selected"]);
+const KNOWN = new Set(["target", "ngram", "neural", "selected"]);
 
 /** The source as part of a class name. An unknown source looks like the model's own text. */
 export function sourceClass(source: string): string {

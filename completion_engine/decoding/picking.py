@@ -1,11 +1,4 @@
-"""Picks the token after each row of a pass from its logits, and returns its probability.
-
-A pick is greedy, or at a temperature with noise that only the seed and the token's position determine.
-Temperature sampling adds Gumbel noise to the logits and takes the largest, which draws exactly from
-softmax(logits / temperature) (Gumbel 1954; "Gumbel-max trick"). Because the noise does not depend on drafts,
-a drafted run picks the same tokens as a plain run. Accepting a draft token if it equals the pick is the exact
-acceptance rule of speculative sampling (Leviathan et al. 2022, section 2.3) for a draft distribution with one
-token.
+"""Picks the token after each row of a pass from its logits, the likeliest one, and returns its probability.
 
 Among equally likely tokens the lowest id is picked. So if fewer tokens are allowed later, a pick that is
 still allowed is still the best.
@@ -83,53 +76,6 @@ class RepositoryBias:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
-    """Picks tokens from logits; greedy at temperature 0. `num_tokens` is the vocabulary without padding."""
-
-    num_tokens: int
-    temperature: float = 0.0
-    seed: int = 0
-
-    def pick(self, logits: Tensor, positions: Sequence[int]) -> list[int]:
-        """Return one token for each row of `logits` [num_rows, vocab_size]; `positions` are those of the
-        picks.
-        """
-        if self.temperature > 0:
-            noise = self._noise(positions).to(logits.device)
-            logits = logits[:, : self.num_tokens].float() / self.temperature + noise
-        if logits.device.type == "cpu":
-            found = np.empty(len(logits), np.int64)
-            largest(array_of(logits), self.num_tokens, found)
-            return [int(token) for token in found]
-        return [int(token) for token in first_largest(logits[:, : self.num_tokens]).tolist()]
-
-    def pick_out_of(self, logits: Tensor, allowed: Sequence[int], position: int) -> int:
-        """Return the pick of one row [vocab_size] when only the tokens in `allowed` may be written."""
-        choice = torch.tensor(allowed, device=logits.device)
-        return self._best(logits[choice], choice, position)
-
-    def best_of(self, logits: Mapping[int, float], position: int) -> int:
-        """Return the pick among the tokens whose logits are given."""
-        return self._best(torch.tensor(list(logits.values())), torch.tensor(list(logits)), position)
-
-    def _best(self, logits: Tensor, tokens: Tensor, position: int) -> int:
-        if self.temperature > 0:
-            noise = self._noise([position])[0].to(logits.device)
-            logits = logits.float() / self.temperature + noise[tokens]
-        return int(lowest_best(logits, tokens))
-
-    def _noise(self, positions: Sequence[int]) -> Tensor:
-        """Return Gumbel noise [num_positions, num_tokens]; the same for every row at a position."""
-        drawn: dict[int, Tensor] = {}
-        for position in positions:
-            if position not in drawn:
-                generator = torch.Generator().manual_seed(self.seed * 1_000_003 + position)
-                uniform = torch.rand(self.num_tokens, generator=generator, dtype=torch.float64)
-                drawn[position] = -(-uniform.clamp_min(1e-300).log()).log()
-        return torch.stack([drawn[position] for position in positions]).float()
-
-
-@dataclass(frozen=True, slots=True)
 class OpenRows:
     """The rows of a pass that need picks: row 0 is the last token of `path`, the others follow it.
 
@@ -142,12 +88,12 @@ class OpenRows:
     parents: Sequence[int]
     healing: HealingConstraint
 
-    def positions(self) -> list[tuple[int, HealingConstraint]]:
-        """Return for each row the position of the token after it, and that token's healing constraint."""
-        found = [(len(self.path), self.healing)]
+    def healings(self) -> list[HealingConstraint]:
+        """Return for each row the healing constraint of the token after it."""
+        found = [self.healing]
         for token, parent in zip(self.tokens[1:], self.parents[1:], strict=True):
-            position, above = found[parent]
-            found.append((position + 1, above.after(token) if above.bytes else above))
+            above = found[parent]
+            found.append(above.after(token) if above.bytes else above)
         return found
 
 
@@ -163,10 +109,11 @@ class Picks:
 class Picker:
     """Picks the tokens of a pass, with the repository bias mixed in.
 
-    Probabilities are computed with `scores` or a bias only.
+    `num_tokens` is the vocabulary without the padding of logits. Probabilities are computed with `scores` or
+    a bias only.
     """
 
-    sampler: Sampler
+    num_tokens: int
     bias: RepositoryBias | None = None
     scores: bool = True
 
@@ -176,11 +123,11 @@ class Picker:
         With a bias, only the accepted rows get picks from the mixture; the picks of other rows are not
         written.
         """
-        positions = rows.positions()
-        picked = self.sampler.pick(logits, [position for position, _ in positions])
-        for at, (position, healing) in enumerate(positions):
+        healings = rows.healings()
+        picked = likeliest_tokens(logits, self.num_tokens)
+        for at, healing in enumerate(healings):
             if healing.bytes:
-                picked[at] = self.sampler.pick_out_of(logits[at], healing.candidates(), position)
+                picked[at] = likeliest_of(logits[at], healing.candidates())
         probabilities: list[TokenProbability] = []
         if self.bias is None and not self.scores:
             return Picks(picked, probabilities)
@@ -191,22 +138,39 @@ class Picker:
         while row is not None:  # along the accepted rows
             if row:
                 context.append(rows.tokens[row])
-            position, healing = positions[row]
-            scored = score(logits[row], ranked(row), picked[row], healing, self.bias, context)
+            scored = score(logits[row], ranked(row), picked[row], healings[row], self.bias, context)
             if self.bias is not None:
                 # p = (1 - w) p_target + w p_index raises only the tokens that the index saw.
                 # So the pick is a raised token or the target's own pick, and `scored` holds them all.
-                picked[row] = self.sampler.best_of(scored.logits, position)
+                numbers, tokens = (
+                    torch.tensor(list(scored.logits.values())),
+                    torch.tensor(list(scored.logits)),
+                )
+                picked[row] = int(lowest_best(numbers, tokens))
             probabilities.append(scored.probability_of(picked[row]))
             row = child_of.get((row, picked[row]))
         return Picks(picked, probabilities)
 
     def _ranked(self, logits: Tensor) -> Callable[[int], RankedRow]:
         """Return what ranks one row: on the CPU when it is asked, elsewhere all rows at once."""
-        num_tokens = self.sampler.num_tokens
         if logits.device.type == "cpu":
-            return lambda row: _likeliest(logits[row, :num_tokens])
-        return rank_rows(logits, num_tokens).__getitem__
+            return lambda row: _likeliest(logits[row, : self.num_tokens])
+        return rank_rows(logits, self.num_tokens).__getitem__
+
+
+def likeliest_tokens(logits: Tensor, num_tokens: int) -> list[int]:
+    """Return the likeliest of the first `num_tokens` tokens for each row [vocab_size] of `logits`."""
+    if logits.device.type == "cpu":
+        found = np.empty(len(logits), np.int64)
+        largest(array_of(logits), num_tokens, found)
+        return [int(token) for token in found]
+    return [int(token) for token in first_largest(logits[:, :num_tokens]).tolist()]
+
+
+def likeliest_of(logits: Tensor, allowed: Sequence[int]) -> int:
+    """Return the likeliest token of one row [vocab_size] when only those in `allowed` may be written."""
+    choice = torch.tensor(allowed, device=logits.device)
+    return int(lowest_best(logits[choice], choice))
 
 
 def score(  # noqa: PLR0913 - what a pick depends on
