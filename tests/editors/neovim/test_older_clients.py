@@ -53,7 +53,7 @@ CLIENTS = (
           local mark = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })[1]
           return mark and mark[4].virt_text[1][1] or ''
         end)()""",
-        "require('copilot.client').initialized and 'Ready' or 'not yet'",
+        "require('copilot.status').data.status:gsub('Normal', 'Ready')",
     ),
 )
 SETTINGS = f"""
