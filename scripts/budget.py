@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_243, 99),
+    Cap("lsp_server", 16_240, 99),
     Cap("completion_engine", 27_890, 164),
     Cap("ngram_cache", 4_904, 26),
     Cap("tests", 56_667, 410, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_561, 121),
     Cap("scripts", 3_809, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 49_037, 289)
+WHOLE = Cap(" and ".join(SHIPPED), 49_034, 289)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
