@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import GPU, VSCODE, unit_of, urgency
+from tests.units import FIRST, unit_of, urgency
 
 # Each test sees that the one before it ran in the same process.
 NUMBERED = """
@@ -43,21 +43,8 @@ def test_what_shares_a_process(test: str, unit: str) -> None:
 
 
 def test_what_takes_longest_comes_first() -> None:
-    units = [
-        VSCODE,
-        GPU,
-        "tests/gpu_faults/test_b.py",
-        "tests/scripts/test_gpu_first.py",
-        "tests/editors/test_b.py",
-        "tests/e2e/test_b.py",
-        "tests/faults/test_b.py",
-        "tests/ngram_cache/test_redaction_bounds.py",
-        "tests/completion_engine/loading/test_warmup.py",
-        "tests/completion_engine/models/test_b.py",
-        "tests/completion_engine/cutting/test_bounds.py",
-        "tests/fleet/test_b.py",
-        "tests/a/test_b.py",
-    ]
+    units = [start if start.endswith(".py") else f"{start}test_b.py" for start in FIRST]
+    units.append("tests/a/test_b.py")
     assert [urgency(unit) for unit in units] == sorted({urgency(unit) for unit in units})
 
 

@@ -120,7 +120,7 @@ class Player:
         """Request a completion at the cursor; None when the next key, after `pause`, comes first."""
         wait_s, pause_ms = self._pace_s * pause or _MAX_WAIT_S, self.person.screen.pace_ms * pause
         self._grew.clear()
-        request = self._send_request()
+        request = self._client.ask(self._uri, self.person.buffer.position)
         is_first, self._is_first = self._is_first, False
         done, _ = await asyncio.wait([request.answer], timeout=wait_s)
         ms = (time.perf_counter() - start) * 1000
@@ -148,7 +148,7 @@ class Player:
             async with asyncio.timeout(max(0.0, until_s - time.perf_counter())):
                 while await self._grew.wait():
                     self._grew.clear()
-                    request = self._send_request()
+                    request = self._client.ask(self._uri, self.person.buffer.position)
                     await asyncio.wait([request.answer])
                     now_s = time.perf_counter()
                     self.person.see(answer.suggestion, (now_s - since_s) * 1e3)
@@ -158,9 +158,6 @@ class Player:
             self._client.cancel(request.id)
         self.person.see(answer.suggestion, max(0.0, (until_s - since_s) * 1e3))
         return answer
-
-    def _send_request(self) -> PendingRequest:
-        return self._client.ask(self._uri, self.person.buffer.position)
 
     def _on_grown(self, params: Mapping[str, Any]) -> None:
         here = self._uri, self.person.buffer.position

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion_engine.text_window import TextWindow, is_closing_marks, without_surrogates
+from completion_engine.text_window import (
+    TextWindow,
+    indent_width,
+    is_closing_marks,
+    leading_blanks,
+    without_surrogates,
+)
 
 texts = st.text(st.sampled_from("ab )]\n"), max_size=80)
 windows = st.builds(TextWindow, st.integers(1, 40), st.integers(1, 40))
@@ -19,6 +25,27 @@ def test_a_device_has_its_own_window_and_settings_replace_it(device: str, sizes:
     assert TextWindow.for_device(device) == TextWindow(*sizes)
     assert TextWindow.for_device(device, 7) == TextWindow(7, sizes[1])
     assert TextWindow.for_device(device, 0, 9) == TextWindow(sizes[0], 9)
+
+
+def test_a_window_becomes_smaller_or_larger() -> None:
+    window = TextWindow(10, 7)
+    assert (window.halved(), window.scaled(0.25), window.scaled(2)) == (
+        TextWindow(5, 3),
+        TextWindow(2, 2),
+        TextWindow(20, 14),
+    )
+
+
+@pytest.mark.parametrize(("text", "is_cut"), [("abc", False), ("abcd", True), ("ab\ncd", False)])
+def test_a_line_is_cut_where_the_window_begins_within_it(text: str, is_cut: bool) -> None:
+    assert TextWindow(3, 1).cuts_line(text) == is_cut
+
+
+@pytest.mark.parametrize(
+    ("line", "blanks", "width"), [("x", "", 0), ("  x ", "  ", 2), (" \tx", " \t", 4), ("\t \n", "\t ", 5)]
+)
+def test_a_line_is_indented_by_its_blanks(line: str, blanks: str, width: int) -> None:
+    assert (leading_blanks(line), indent_width(line)) == (blanks, width)
 
 
 @given(windows, texts)

@@ -23,26 +23,9 @@ _NUM_SHARES = 8  # shares of the hostile texts: languages in turn are given one 
 
 _MAX_WINDOW_S = 0.5  # a hundred times what code takes
 _MARKS = [
-    "(",
-    "{",
-    "[",
-    "<a>",
-    '"',
-    "'",
-    "`",
-    "/*",
-    "<!--",
-    "{{",
-    "\\",
-    "#",
-    "a.",
-    "=>",
-    "if ",
-    "\n  ",
-    "\x00",
-    "\ud800",
-    "$(",
-]
+    "(", "{", "[", "<a>", '"', "'", "`", "/*", "<!--", "{{", "\\", "#", "a.", "=>",
+    "if ", "\n  ", "\x00", "\ud800", "$(",
+]  # fmt: skip
 
 # The repeated text, its language, and the text after it.
 HOSTILE = [
