@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 16_136, 99),
-    Cap("completion_engine", 27_328, 162),
+    Cap("completion_engine", 27_318, 162),
     Cap("ngram_cache", 4_904, 26),
-    Cap("tests", 56_259, 408, but=("benchmarks",)),
+    Cap("tests", 56_258, 408, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_742, 123),
     Cap("scripts", 3_808, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 48_368, 287)
+WHOLE = Cap(" and ".join(SHIPPED), 48_358, 287)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
