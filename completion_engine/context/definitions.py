@@ -120,10 +120,12 @@ class OwnFile:
         """Return imports and signatures outside of the text window, in their order; `names` are preferred."""
         head = _head(self._whole.lines[: self._first], max_chars // 2)
         left = max_chars - len(head)
+        known = self._whole.definitions
         ranked = sorted(
             (-names.get(definition.name, 0.0), definition.line, definition.signature)
-            for definition in self._whole.definitions
-            if not self._first <= definition.line <= self._last and self._is_shown_alone(definition)
+            for definition in known
+            if not self._first <= definition.line <= self._last
+            and (definition.owner < 0 or known[definition.owner].lacks_members)
         )
         chosen: list[tuple[int, str]] = []
         for _, line, signature in ranked:
@@ -133,9 +135,6 @@ class OwnFile:
         lines = [head] if head else []
         lines += [signature for _, signature in sorted(chosen)]
         return [Snippet(self._whole.path, "\n".join(lines))] if lines else []
-
-    def _is_shown_alone(self, definition: Definition) -> bool:
-        return definition.owner < 0 or self._whole.definitions[definition.owner].lacks_members
 
 
 def _head(lines: Sequence[str], max_chars: int) -> str:

@@ -49,13 +49,9 @@ class CursorSurroundings:
         self.indent = indent_width(self.line_prefix)
         self.is_blank_line = not self.line_prefix.strip()
         self.line_start = max(0, len(self.before) - len(self.line_prefix))
-        self.stack = list(self._open_at_cursor())
-
-    def _open_at_cursor(self) -> Stack:
-        stack = list(_open_after(self.language, self.before[: self.line_start]))
-        for _ in scan(self.language, self.before, stack, self.line_start):
+        self.stack = list(_open_after(self.language, self.before[: self.line_start]))
+        for _ in scan(self.language, self.before, self.stack, self.line_start):
             pass
-        return stack
 
     def is_closed_below(self, entry: Open) -> bool:
         """Return whether the document closes a string or comment that may run over line ends.

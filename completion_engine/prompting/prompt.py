@@ -146,7 +146,8 @@ class PromptBuilder:
         Without the context it has at most `max_prompt` tokens; if the text needs more, a smaller window is
         used.
         """
-        found = self._reuse(document, prefix)
+        newest_first = self._anchored.get(document, ())
+        found = next(filter(None, (self._serving(anchored, prefix) for anchored in newest_first)), None)
         visible = self._window
         while True:
             anchored, forced = found or _anchor(prefix, visible, self._anchor_lines)
@@ -174,14 +175,8 @@ class PromptBuilder:
         while len(self._anchored) > _MAX_DOCUMENTS:
             self._anchored.popitem(last=False)
 
-    def _reuse(self, document: str, prefix: str) -> tuple[_AnchoredText, str] | None:
-        """Return the newest anchor that still fits a cursor after `prefix`, and the text from anchor to
-        cursor.
-        """
-        known = self._anchored.get(document, ())
-        return next((found for anchored in known if (found := self._serving(anchored, prefix))), None)
-
     def _serving(self, anchored: _AnchoredText, prefix: str) -> tuple[_AnchoredText, str] | None:
+        """Return an anchor and the text from it to a cursor after `prefix`; None where it does not fit."""
         at, known = anchored.num_lead, anchored.before + anchored.opening
         if not prefix.startswith(known, at):
             at = prefix.rfind(known)
