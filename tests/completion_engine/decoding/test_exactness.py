@@ -272,7 +272,7 @@ def test_a_backend_whose_branches_differ_is_given_chains(target: LanguageModel) 
 
 @pytest.mark.parametrize("family", ["qwen2", "llama", "qwen3"])
 def test_our_forward_agrees_with_transformers(tmp_path: Path, family: str) -> None:
-    """Same weights, same tokens: what is read of a folder means the same."""
+    """Same weights, same tokens: both read a model folder alike."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(1)
