@@ -55,6 +55,7 @@ class SupervisedThread:
         self._crashes: deque[float] = deque(maxlen=max_crashes)
         self._thread: threading.Thread | None = None
         self._has_given_up = False
+        self._starting = threading.Lock()
 
     @property
     def is_alive(self) -> bool:
@@ -63,12 +64,13 @@ class SupervisedThread:
 
     def start(self) -> None:
         """Start the thread, if it does not run. Raises RuntimeError where the system gives no thread."""
-        if not self.is_alive:
-            self._crashes.clear()
-            self._has_given_up = False
-            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()
-            self._thread = thread
+        with self._starting:  # a thread that crashes at once may start the next one before it is stored here
+            if not self.is_alive:
+                self._crashes.clear()
+                self._has_given_up = False
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
 
     def join(self, timeout_s: float) -> bool:
         """True when the thread has ended within `timeout_s`, or never ran."""

@@ -259,8 +259,8 @@ async def test_loading_reports_what_it_does(workplace: Workplace) -> None:
         return ScriptedEngine()
 
     workplace.begin(load)
+    await until(lambda: EngineStatus("loading", "Downloading", done=3, total=10) in workplace.statuses)
     await until(lambda: workplace.scheduler.status.state == "ready")
-    assert EngineStatus("loading", "Downloading", done=3, total=10) in workplace.statuses
 
 
 @pytest.mark.parametrize(
