@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
+from completion_engine.request import Completion, CompletionRequest, CompletionStats
 from lsp_server.engine.pool import EnginePool
 from lsp_server.handlers import register
 from lsp_server.handlers.routes import ROUTES
@@ -54,18 +54,6 @@ class _InstantEngine(QuietEngine):
 
     def complete(self, request: CompletionRequest) -> Completion:
         return Completion(f"v{len(request.prefix)}", 0, CompletionStats(device="cpu"))
-
-    def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
-        del request
-
-    def idle(self, _cancellation: Cancellation) -> bool:
-        return False
-
-    def forget(self, document: str) -> None:
-        del document
-
-    def describe(self) -> dict[str, Any]:
-        return {"state": "ready"}
 
 
 class _Sent:

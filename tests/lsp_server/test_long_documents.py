@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from completion_engine.request import Cancellation, Completion, CompletionRequest, CompletionStats
+from completion_engine.request import Completion, CompletionRequest, CompletionStats
 from lsp_server.engine.engine_types import EngineUser
 from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler
@@ -33,15 +33,6 @@ class InstantEngine(QuietEngine):
 
     def complete(self, request: CompletionRequest) -> Completion:
         return Completion(f"value{len(request.prefix)}", 0, CompletionStats(device="cpu"))
-
-    def idle(self, _cancellation: Cancellation) -> bool:
-        return False
-
-    def forget(self, document: str) -> None:
-        del document
-
-    def describe(self) -> dict[str, Any]:
-        return {"state": "ready"}
 
 
 class Sent:
