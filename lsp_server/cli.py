@@ -101,7 +101,7 @@ def _add(name: str, module: str, about: str) -> None:
 
 
 _add("complete", "commands.complete", "Print the completion at FILE:LINE:COLUMN.")
-_add("replay", "history.command", "Type files or your commits; report the typing saved.")
+_add("replay", "commands.replay", "Type files; report the typing saved.")
 _add("bench", "commands.bench", "Check on your own code that drafts change no text.")
 _add("index", "commands.repository_index", "Build, list or delete the index of a repository.")
 _add("models", "commands.models", "List, fetch, check and remove models.")

@@ -22,7 +22,8 @@ from completion_engine.models import ModelStore
 from lsp_server.cli import run
 from lsp_server.commands.local_engine import read_source, reported, with_target
 from lsp_server.commands.player import Answer
-from lsp_server.commands.replay import LOCAL, ReplayOptions, facts, num_written, replay_repository, summary
+from lsp_server.commands.replay import LOCAL, ReplayOptions, replay_repository
+from lsp_server.commands.replay_report import facts, num_written, summary
 from lsp_server.commands.terminal import console, new_app, progress_bar
 from lsp_server.engine.pool import engine_config
 from lsp_server.scripted_typing.typing_plan import plan_typing

@@ -9,8 +9,8 @@ import typer
 
 from completion_engine.config import DEFAULT_TARGET
 from completion_engine.errors import UserError
+from lsp_server.commands.replay import Seed
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write, write_json
-from lsp_server.history.command import Seed
 from tests.benchmarks.command_line import Json, Target, run
 from tests.benchmarks.keystrokes.figures import COLUMNS, by_system, markdown, table_row
 from tests.benchmarks.keystrokes.file_run import FileRun

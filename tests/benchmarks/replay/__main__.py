@@ -18,15 +18,18 @@ from completion_engine.request import Progress
 from lsp_server.commands.player import Answer
 from lsp_server.commands.replay import (
     Json,
+    Keystrokes,
+    Pace,
     ReplayOptions,
+    Seed,
+    StartLine,
     Target,
     planned,
     replay_files,
     settings_given,
-    show,
 )
+from lsp_server.commands.replay_report import show
 from lsp_server.commands.terminal import progress_bar, show_rows, write_json
-from lsp_server.history.command import Keystrokes, Pace, Seed, StartLine
 from lsp_server.scripted_typing.typist import Typist
 from tests.benchmarks.command_line import run
 from tests.benchmarks.released_sources import released_modules

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsp_server.commands.player import Answer
-from lsp_server.commands.replay import ratio
+from lsp_server.commands.replay_report import ratio
 from lsp_server.scripted_typing.screen import ShownSuggestion
 from lsp_server.scripted_typing.typist import Typist
 

@@ -13,7 +13,7 @@ from typing import Any
 from completion_engine.errors import UserError
 from completion_engine.request import Progress
 from lsp_server.commands.player import Answer
-from lsp_server.commands.replay import num_written
+from lsp_server.commands.replay_report import num_written
 from lsp_server.scripted_typing.typist import Typist
 from lsp_server.workspace.measurements import percentiles
 

@@ -67,7 +67,6 @@ print("ENDED", code, *({"torch", "transformers", "tokenizers"} & sys.modules.key
         (("bench", "exactness", "--prompts", "0"), 2),
         (("replay",), 2),
         (("replay", "absent.py"), 1),
-        (("replay", "--history", "."), 1),
         (("index", "absent"), 1),
         (("index", "--files"), 1),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from completion_engine.request import CompletionStats
 from lsp_server.commands.player import Answer, shown_suggestion
-from lsp_server.commands.replay import kind_of, summary
+from lsp_server.commands.replay_report import kind_of, summary
 from lsp_server.scripted_typing.screen import Buffer, ShownSuggestion
 from lsp_server.scripted_typing.typist import How
 

@@ -1,31 +1,28 @@
-"""Figures, and a page that shows hostile text as text."""
+"""Figures, and a screen that shows hostile text as text."""
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lsp_server.history import block_typing
-from lsp_server.history.block_typing import SeenSuggestion, TypedBlock
-from lsp_server.history.blocks import Block
-from lsp_server.history.commit_replay import HistoryRecord, ReplayedCommit
-from lsp_server.history.git_objects import Commit, GitObjects
-from lsp_server.history.report import (
+from lsp_server.scripted_typing.screen import ScreenLog
+from tests.benchmarks.history import block_typing
+from tests.benchmarks.history.block_typing import SeenSuggestion, TypedBlock
+from tests.benchmarks.history.blocks import Block
+from tests.benchmarks.history.commit_replay import HistoryRecord, ReplayedCommit
+from tests.benchmarks.history.git_objects import Commit, GitObjects
+from tests.benchmarks.history.report import (
     best_suggestions,
     commit_line,
-    latency_histogram,
-    page_of,
     report_of,
     show_report,
     totals,
     totals_by,
     worst_misses,
 )
-from lsp_server.scripted_typing.screen import ScreenLog
 
 EVIL = '<script>alert(1)</script>"&\x1b[31m\u202e'
 COMMIT = Commit("c" * 40, ("p" * 40,), EVIL)
@@ -104,58 +101,9 @@ def record() -> HistoryRecord:
     return found
 
 
-class Tags(HTMLParser):
-    """The elements of a page; attributes that could run or load anything are collected."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-        self.loading: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.add(tag)
-        self.loading += [name for name, _ in attrs if name in {"src", "href"} or name.startswith("on")]
-        if tag not in {"meta", "br"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_a_page_runs_and_loads_nothing_whatever_the_repository_holds(record: HistoryRecord) -> None:
-    page = page_of(report_of(record))
-    tags = Tags()
-    tags.feed(page)
-    assert tags.open == []
-    assert not tags.names & {"script", "iframe", "img", "link", "object", "b\x00"}
-    assert tags.loading == []
-    assert "\x1b" not in page and "\u202e" not in page
-    assert "default-src 'none'" in page
-    assert page.count("&lt;script&gt;") >= 8
-
-
-def test_every_part_of_the_report_is_on_the_page(record: HistoryRecord) -> None:
-    page = page_of(report_of(record))
-    for title in (
-        "Milliseconds from key",
-        "by language",
-        "by file",
-        "best",
-        "worst",
-        "Left out",
-    ):
-        assert title in page
-
-
 def test_the_screen_is_one_screen(record: HistoryRecord, capsys: pytest.CaptureFixture[str]) -> None:
     show_report(report_of(record))
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) <= 40
     assert "44.4% of 9 characters" in shown
     assert "no time" in commit_line(record.replayed[1])
-
-
-def test_plots_hold_any_figures() -> None:
-    assert latency_histogram([], []).count("width: 0.0%") == 24
-    assert "<td>100%</td>" in latency_histogram([3.0, 4.0], [1e9, -1.0])

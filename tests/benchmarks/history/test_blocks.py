@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion_engine.next_edit.edits import common_ends
-from lsp_server.history.block_typing import MAX_BLOCK_CHARS, plan_of, sampled_ends
-from lsp_server.history.blocks import Block, as_typed, blocks_of, is_moved, line_starts
-from lsp_server.history.git_objects import Commit, GitObjects
-from tests.lsp_server.history.git_repositories import AUTHOR, Repository
+from tests.benchmarks.history.block_typing import MAX_BLOCK_CHARS, plan_of, sampled_ends
+from tests.benchmarks.history.blocks import Block, as_typed, blocks_of, is_moved, line_starts
+from tests.benchmarks.history.git_objects import Commit, GitObjects
+from tests.benchmarks.history.git_repositories import AUTHOR, Repository
 
 COMMIT = Commit("c" * 40, ("p" * 40,), "A change")
 

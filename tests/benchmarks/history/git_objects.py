@@ -18,10 +18,10 @@ from typing import IO, NamedTuple
 
 from completion_engine.errors import DataError, UserError
 from lsp_server.commands.local_engine import indexed
-from lsp_server.history import git_process
 from lsp_server.workspace.settings_reading import REPOSITORY_FILE
 from ngram_cache.git_places import work_tree
 from ngram_cache.repository import KnownLayers, Repository
+from tests.benchmarks.history import git_process
 
 _CHUNK_BYTES = 1024 * 1024
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -154,7 +154,7 @@ class GitObjects:
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=git_process.environment()
         ) as process:
-            assert process.stdin is not None and process.stdout is not None  # noqa: S101 - both are pipes
+            assert process.stdin is not None and process.stdout is not None
             watch = git_process.Watch(process)
             try:
                 yield BlobReader(process.stdin, process.stdout, watch)

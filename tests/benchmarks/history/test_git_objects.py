@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from completion_engine.errors import DataError, MachineError, UserError
-from lsp_server.history import git_process
-from lsp_server.history.blocks import blocks_of
-from lsp_server.history.git_objects import Change, GitObjects, Hunk
-from tests.lsp_server.history.git_repositories import AUTHOR, Repository
+from tests.benchmarks.history import git_process
+from tests.benchmarks.history.blocks import blocks_of
+from tests.benchmarks.history.git_objects import Change, GitObjects, Hunk
+from tests.benchmarks.history.git_repositories import AUTHOR, Repository
 
 
 @pytest.fixture

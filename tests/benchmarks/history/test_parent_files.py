@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.history.commit_replay import (
+from tests.benchmarks.history.commit_replay import (
     FilesOnDisk,
     is_safe_path,
 )
-from lsp_server.history.git_objects import GitObjects
-from tests.lsp_server.history.git_repositories import Repository
+from tests.benchmarks.history.git_objects import GitObjects
+from tests.benchmarks.history.git_repositories import Repository
 
 
 @pytest.mark.parametrize(

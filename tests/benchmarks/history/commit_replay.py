@@ -21,10 +21,10 @@ from completion_engine.errors import MachineError
 from completion_engine.request import Progress
 from lsp_server.commands.language_client import LanguageClient
 from lsp_server.commands.player import Player, running_server, wait_until_ready
-from lsp_server.history.block_typing import TypedBlock, plan_of, sampled_ends, type_block
-from lsp_server.history.blocks import Block, is_safe_path
-from lsp_server.history.git_objects import Commit, GitObjects
 from lsp_server.workspace.settings_reading import REPOSITORY_FILE
+from tests.benchmarks.history.block_typing import TypedBlock, plan_of, sampled_ends, type_block
+from tests.benchmarks.history.blocks import Block, is_safe_path
+from tests.benchmarks.history.git_objects import Commit, GitObjects
 
 TYPING = "Typing the commit"
 _MAX_FOLDER_WAIT_S = 60.0

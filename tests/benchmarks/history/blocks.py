@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from completion_engine.cutting.language_names import language_of_path
 from completion_engine.next_edit.edits import common_ends
-from lsp_server.history.git_objects import BlobReader, Change, Commit, GitObjects, Hunk
 from ngram_cache.file_names import TOOL_FOLDERS, FileKind, is_secret_path, kind_of
 from ngram_cache.redaction import has_private_key
+from tests.benchmarks.history.git_objects import BlobReader, Change, Commit, GitObjects, Hunk
 
 MAX_FILE_BYTES = 512 * 1024
 _MAX_FILES = 200

@@ -95,7 +95,7 @@ def run(folder: Path, arguments: Sequence[str]) -> bytes:
     except FileNotFoundError as error:
         raise MachineError("git is not installed here.", advice="Install git.") from error
     with process:
-        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - both are pipes
+        assert process.stdout is not None and process.stderr is not None
         watch, errors = Watch(process), bytearray()
         drain = threading.Thread(target=_keep_beginning, args=(process.stderr, errors), daemon=True)
         drain.start()

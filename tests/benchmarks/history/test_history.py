@@ -1,25 +1,74 @@
-"""`slipstream replay --history` through a real server: own commits, nothing written, no leftovers."""
+"""Commits typed again through a real server: own commits, nothing written, no leftovers."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lsp_server.commands.temporary_folder import PREFIX
-from tests.lsp_server.history.git_repositories import Repository
+from tests.benchmarks.command_line import run
+from tests.benchmarks.history.__main__ import history
+from tests.benchmarks.history.git_repositories import Repository
 
-RunCli = Callable[..., Any]
+RunHistory = Callable[..., "Outcome"]
+REPOSITORY_ROOT = Path(__file__).parents[3]
 
 SHAPES = "def area(width, height):\n    return width * height\n"
 MORE = "\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n"
 MODULE = "package shapes\n\nfunc Area(width, height int) int {\n\treturn width * height\n}\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The one JSON object on stdout."""
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run_history(
+    tiny_model_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> RunHistory:
+    """Call the benchmark with arguments; config.toml names the tiny target."""
+    home = tmp_path_factory.mktemp("home")
+    config = home / "slipstream" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(f'target = "{tiny_model_dir}"\ndevice = "cpu"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(home / "index"))
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY_ROOT))
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["history", *map(str, arguments)])
+        code: object = 0
+        try:
+            run(history)
+        except SystemExit as end:
+            code = end.code
+        out, err = capfd.readouterr()
+        assert isinstance(code, int | None)
+        return Outcome(code or 0, out, err)
+
+    return call
 
 
 @pytest.fixture
@@ -49,11 +98,10 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_own_commits_are_typed_newest_first(
-    run_cli: RunCli, repository: Repository, temporary: Path, tmp_path: Path
+    run_history: RunHistory, repository: Repository, temporary: Path
 ) -> None:
-    before, page = repository.state(), tmp_path / "page.html"
-    arguments = ("--history", repository.root, "--minutes", 4, "--html", page, "--json")
-    report = run_cli("replay", *arguments).json()
+    before = repository.state()
+    report = run_history(repository.root, "--minutes", 4, "--json").json()
     assert [one["subject"] for one in report["by_commit"]] == ["Words", "Go", "Perimeter"]
     assert {"merge commits": 1, "first commits": 1, "generated": 1}.items() <= report["left_out"].items()
     assert report["left_out"]["commits without typed lines"] == 1
@@ -66,21 +114,19 @@ def test_own_commits_are_typed_newest_first(
     assert report["warm_ms"]["count"] + report["first_ms"]["count"] > 100
     assert report["first_ms"]["count"] == 3
     assert repository.state() == before
-    text = page.read_text()
-    assert text.startswith("<!doctype html>") and "Perimeter" in text
 
 
-def test_author_number_and_screen(run_cli: RunCli, repository: Repository, temporary: Path) -> None:
-    done = run_cli("replay", "--history", repository.root, "--author", "bob@example.org", "--minutes", 4)
+def test_author_number_and_screen(run_history: RunHistory, repository: Repository, temporary: Path) -> None:
+    done = run_history(repository.root, "--author", "bob@example.org", "--minutes", 4)
     assert done.code == 0
     assert "1 of 1 commits of bob@example.org" in done.out
     assert "Bob's" in done.out  # an answer after the commit
     assert "By language" in done.out
 
 
-def test_the_time_bounds_the_replay(run_cli: RunCli, repository: Repository, temporary: Path) -> None:
+def test_the_time_bounds_the_replay(run_history: RunHistory, repository: Repository, temporary: Path) -> None:
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
-    report = run_cli("replay", "--history", repository.root, "--minutes", 0.5, "--json").json()
+    report = run_history(repository.root, "--minutes", 0.5, "--json").json()
     assert 0 < report["num_chars"] < 80_000
     assert sum(one["num_chars"] > 0 for one in report["by_commit"]) >= 3  # each gets a share
 
@@ -90,20 +136,19 @@ def test_the_time_bounds_the_replay(run_cli: RunCli, repository: Repository, tem
     [
         (("--author", "nobody@example.org"), "no commit of nobody@example.org"),
         (("--since", "2099-01-01"), "since 2099-01-01"),
-        (("and", "another"), "one repository"),
     ],
 )
 def test_nothing_to_type_is_said(
-    run_cli: RunCli, repository: Repository, arguments: tuple[str, ...], said: str
+    run_history: RunHistory, repository: Repository, arguments: tuple[str, ...], said: str
 ) -> None:
-    done = run_cli("replay", "--history", repository.root, *arguments)
+    done = run_history(repository.root, *arguments)
     assert (done.code, done.out) == (1, "")
     assert said in done.err
 
 
-def test_a_folder_without_git_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_folder_without_git_is_refused(run_history: RunHistory, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
-    done = run_cli("replay", "--history", tmp_path / "plain")
+    done = run_history(tmp_path / "plain")
     assert (done.code, done.out) == (1, "")
     assert "git" in done.err
 
@@ -111,15 +156,15 @@ def test_a_folder_without_git_is_refused(run_cli: RunCli, tmp_path: Path) -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_stopped_at_any_time(
-    run_cli: RunCli, repository: Repository, temporary: Path, number: int
+    run_history: RunHistory, repository: Repository, temporary: Path, number: int
 ) -> None:
     """Stopped, it reports the commits that it has and leaves no files."""
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
     repository.commit({"short.py": "value = 1\n"}, "Short")
     # A suite that was started in the background may ignore the signal, and so would its children.
     listens = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = f"{listens}; from lsp_server.cli import main; main()"
-    command = [sys.executable, "-c", program, "replay", "--history", str(repository.root), "--minutes", "10"]
+    program = f"{listens}; import runpy; runpy.run_module('tests.benchmarks.history', run_name='__main__')"
+    command = [sys.executable, "-c", program, str(repository.root), "--minutes", "10"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=os.environ.copy()) as process:
         assert process.stdout is not None
@@ -133,7 +178,7 @@ def test_it_can_be_stopped_at_any_time(
 
 
 def test_without_an_email_the_most_frequent_authors_are_offered(
-    run_cli: RunCli, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    run_history: RunHistory, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit({"bob.py": "print('Bob!')\n"}, "Bob's", author="bob@example.org")
     for author in ("eve@example.org", "$(x) y@example.org"):
@@ -141,7 +186,7 @@ def test_without_an_email_the_most_frequent_authors_are_offered(
     repository.git("config", "--unset", "user.email")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    done = run_cli("replay", "--history", repository.root)
+    done = run_history(repository.root)
     assert (done.code, done.out) == (1, "")
     assert "git has no user.email here." in done.err
     offered = [line.strip() for line in done.err.splitlines() if "--author" in line]

@@ -1,4 +1,9 @@
-"""`slipstream replay`: types files, or a repository's own commits, through a real server."""
+"""A repository's own commits, typed again: `python -m tests.benchmarks.history [REPO]`.
+
+What would Slipstream have saved while they were typed? Reads git objects only. Must not write into the
+repository, run what its configuration or attributes name, or show the server any text that is newer than the
+line being typed.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +15,21 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from completion_engine.errors import DataError, MachineError, UserError
+from completion_engine.errors import DataError, UserError
 from completion_engine.request import Progress
-from lsp_server.commands.replay import (
-    Json,
-    ReplayOptions,
-    Target,
-    replay_files,
-    settings_given,
-    show,
-    with_named_target,
-)
+from lsp_server.commands.replay import Json, Settings, Target, settings_given, with_named_target
 from lsp_server.commands.temporary_folder import temporary_folder
-from lsp_server.commands.terminal import console, interruptible, new_app, progress_bar, write_json
-from lsp_server.history.blocks import Block, blocks_of
-from lsp_server.history.commit_replay import CommitReplayer, HistoryRecord, ReplayedCommit
-from lsp_server.history.git_objects import GitObjects
-from lsp_server.history.report import commit_line, page_of, report_of, show_report
-
-app = new_app()
+from lsp_server.commands.terminal import console, interruptible, progress_bar, write_json
+from tests.benchmarks.command_line import run
+from tests.benchmarks.history.blocks import Block, blocks_of
+from tests.benchmarks.history.commit_replay import CommitReplayer, HistoryRecord, ReplayedCommit
+from tests.benchmarks.history.git_objects import GitObjects
+from tests.benchmarks.history.report import commit_line, report_of, show_report
 
 _MAX_COMMITS_READ = 2000
 _READING_SHARE = 0.25  # share of the time for commits without typed blocks
 _NUM_OFFERED = 3
 _NOT_INDEXED = "files not given to the index"
-
-Keystrokes = Annotated[
-    int, typer.Option("--limit-keystrokes", min=1, help="Approximate number of keys to type.")
-]
-StartLine = Annotated[
-    int | None, typer.Option("--start-line", min=0, help="First line to type, counted from 0.")
-]
-Pace = Annotated[
-    float, typer.Option("--pace", min=0, help="Milliseconds between keys. 0 waits for each answer.")
-]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the typing errors.")]
 
 
 class HistoryOptions(NamedTuple):
@@ -59,82 +44,35 @@ class HistoryOptions(NamedTuple):
     minutes: float = 5.0
 
 
-@app.command()
-def replay(  # noqa: PLR0913 - one argument for each option
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Source files, or REPO.")
-    ] = None,
+def history(
+    folder: Annotated[Path, typer.Argument(metavar="[REPO]", show_default=False)] = Path(),
     *,
-    limit_keystrokes: Keystrokes = 400,
-    start_line: StartLine = None,
-    pace: Pace = 0.0,
-    seed: Seed = 0,
-    history: Annotated[
-        bool, typer.Option("--history", help="Type your last commits in REPO, or here, in place of files.")
-    ] = False,
     author: Annotated[str, typer.Option(help="Whose commits; otherwise those of git's user.email.")] = "",
     since: Annotated[str, typer.Option(help="The oldest commit, as git reads dates: '2 weeks ago'.")] = "",
     commits: Annotated[int, typer.Option(min=1, max=1000, help="Number of commits.")] = 20,
     minutes: Annotated[
         float, typer.Option(min=0.1, help="Minutes of typing, after the model is loaded.")
     ] = 5.0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="PAGE", help="Write a page with plots.", dir_okay=False)
-    ] = None,
     target: Target = "",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; repeatable.")
-    ] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Type files, or with --history your own commits, through a server as a person would.
+    """Type your last commits in REPO, or here, through a server as a person would.
 
-    Reports latency and typing saved. --history reads git's objects and writes nothing into the repository.
+    Reports latency and typing saved, until the commits end, the time is over, or you stop it.
     """
-    if not files and not history:
-        raise typer.BadParameter("Name one FILE... or more, or use --history.")
-    given = settings_given(settings or [], target)
-    if history:
-        options = HistoryOptions(author, since, commits, minutes)
-        _replay_history(files or [Path()], options, given, html, as_json=as_json)
-        return
-    file_options = ReplayOptions(limit_keystrokes, start_line, pace, seed, given)
+    given, options = settings_given(settings or [], target), HistoryOptions(author, since, commits, minutes)
+    record = begin(folder, options)
     with progress_bar(quiet=as_json) as report, interruptible():
-        result = asyncio.run(replay_files(files or [], file_options, report))
-    if as_json:
-        write_json(result)
-    else:
-        show(result)
-
-
-def _replay_history(
-    folders: list[Path],
-    options: HistoryOptions,
-    settings: dict[str, Any],
-    page: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Replay a repository's commits until they end, the time is over, or the user stops it."""
-    if len(folders) > 1:
-        raise UserError("--history replays one repository.", advice="Name one folder.")
-    record = begin(folders[0], options)
-    with progress_bar(quiet=as_json) as report, interruptible():
-        is_stopped = _run(record, options, with_named_target(settings, report), report, as_json=as_json)
+        is_stopped = _run(record, options, with_named_target(given, report), report, as_json=as_json)
     if not record.typed:
         if is_stopped:
             raise typer.Exit(130)
         raise UserError("No commit was typed within the time.", advice="Allow more --minutes.")
-    result = report_of(record)
-    if page is not None:
-        try:
-            page.write_text(page_of(result), encoding="utf-8")
-        except OSError as error:
-            raise MachineError(f"{page} cannot be written: {error.strerror}.") from error
     if as_json:
-        write_json(result)
+        write_json(report_of(record))
     else:
-        show_report(result)
+        show_report(report_of(record))
 
 
 def _run(
@@ -211,3 +149,7 @@ def choose_commits(
             advice="Name another --author or an earlier --since; `git shortlog -se` lists the authors.",
         )
     return chosen
+
+
+if __name__ == "__main__":
+    run(history)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from lsp_server.commands.player import Answer, Player
-from lsp_server.history.blocks import Block
 from lsp_server.scripted_typing.screen import ScreenLog
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_typing, stretch_end
 from lsp_server.scripted_typing.typist import Typist
 from ngram_cache.redaction import blank_parts
+from tests.benchmarks.history.blocks import Block
 
 MAX_BLOCK_CHARS = 600  # so that one large block does not take the time of all others
 _SAMPLE_CHARS = 120  # typed of each chosen block when time is short
