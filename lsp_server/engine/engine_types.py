@@ -233,7 +233,10 @@ class GuardedEngine:
         self.engine: Completer | None = None
 
     def load(self, load: Load, report: Progress, is_outdated: Callable[[], bool]) -> EngineStatus | None:
-        """Load an engine. Return the state after a failure; None if no user needs to receive it."""
+        """Load an engine in place of the present one. Return the state after a failure; None if no user needs
+        to receive it.
+        """
+        self.unload()
         try:
             self.engine = load(report, is_outdated)
         except CancelledError:

@@ -27,7 +27,7 @@ from lsp_server.engine.engine_types import (
     empty,
 )
 from lsp_server.engine.pool import EnginePool
-from lsp_server.engine.shared_engine import SharedEngine
+from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.settings import RemoteSettings, Settings
 
@@ -87,7 +87,7 @@ class RemoteFirst:
         self._fault = ""  # the reason that the servers do not answer, for users
         self._probe: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
-        self._local: SharedEngine | None = None
+        self._local: EngineThread | None = None
         self._has_closed = False
         self._probing: Literal["", "requested", "loading"] = ""
         self._remote_user = replace(user, on_status=partial(on_loop, self._loop, self._on_remote))
@@ -106,12 +106,6 @@ class RemoteFirst:
         local = self._local.status if self._local else EngineStatus()
         message = local.message or f"{self._fault} Suggestions come from this machine."
         return replace(local, message=message).with_details(remote={"answers": False, "fault": self._fault})
-
-    @property
-    def refusal(self) -> str:
-        """The rule by which requests are refused now; empty if either engine works."""
-        refusal = self._remote.refusal
-        return self._local.refusal if refusal and self._local is not None else refusal
 
     def submit(self, job: Job) -> None:
         """Send a job to the engine that is to do it.
@@ -138,7 +132,7 @@ class RemoteFirst:
     def _complete(self, job: CompletionJob) -> None:
         if self._availability.is_down or not job.request.may_leave:
             self._complete_locally(job)
-        elif refusal := self._remote.refusal:
+        elif refusal := self._remote.status.refusal:
             job.resolve(empty(refusal))
         elif not self._availability.may_ask(self._loop.time()):
             job.resolve(empty("servers-busy"))
@@ -159,7 +153,7 @@ class RemoteFirst:
 
     def _complete_locally(self, job: CompletionJob) -> None:
         local = self._with_local()
-        if refusal := local.refusal:
+        if refusal := local.status.refusal:
             job.resolve(empty(refusal))
             return
         attempt = replace(job, user=self._local_user)
@@ -194,8 +188,8 @@ class RemoteFirst:
             self._availability.come_back()
             self._fault = self._probing = ""
             self._user.on_notice(Notice("Suggestions come from your team's servers again."))
-            if self._remote.thread.tokens is not None:
-                self._user.on_tokens(self._remote.thread.tokens)
+            if self._remote.tokens is not None:
+                self._user.on_tokens(self._remote.tokens)
             self._keep_local()
         self._publish()
 
@@ -214,7 +208,7 @@ class RemoteFirst:
     def _probe_servers(self) -> None:
         """Probe the servers by loading their engine again."""
         self._probe, self._probing = None, "requested"
-        self._remote.reload()
+        self._engines.reload(self._remote_user)
 
     def _keep_local(self) -> None:
         """Keep the local engine while it is used, and for some time after the servers came back."""
@@ -224,7 +218,7 @@ class RemoteFirst:
         if not self._availability.is_down:
             self._release = self._loop.call_later(KEEP_LOCAL_S, self._release_local)
 
-    def _with_local(self) -> SharedEngine:
+    def _with_local(self) -> EngineThread:
         """Return the local engine; load it if necessary."""
         self._keep_local()
         if self._local is None:

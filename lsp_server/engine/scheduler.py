@@ -24,9 +24,9 @@ from lsp_server.engine.engine_types import (
     PrefetchJob,
     empty,
 )
-from lsp_server.engine.pool import EnginePool, engine_key
+from lsp_server.engine.pool import EngineKey, EnginePool, engine_key
 from lsp_server.engine.remote_first import RemoteFirst
-from lsp_server.engine.shared_engine import EngineKey, SharedEngine
+from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import on_loop
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
@@ -71,7 +71,7 @@ class Scheduler:
         self._loop = asyncio.get_running_loop()
         self._pending: dict[type[_RequestJob], _Pending] = {}
         self._num_turns = self._newest_turn = 0
-        self._engine: SharedEngine | RemoteFirst | None = None
+        self._engine: EngineThread | RemoteFirst | None = None
         self._key: EngineKey = ()
         self._user = EngineUser(
             on_status=partial(on_loop, self._loop, window.on_status),
@@ -89,12 +89,7 @@ class Scheduler:
     @property
     def is_quiet(self) -> bool:
         """Whether the engine has nothing to do, as far as that is known."""
-        return not isinstance(self._engine, SharedEngine) or self._engine.thread.is_quiet
-
-    @property
-    def _refusal(self) -> str:
-        """The rule by which requests are refused now; empty if they are accepted."""
-        return self._engine.refusal if self._engine is not None else EngineStatus().refusal
+        return not isinstance(self._engine, EngineThread) or self._engine.is_quiet
 
     def use(self, settings: Settings) -> None:
         """Use the engine for these settings; if it is another one, cancel pending requests."""
@@ -143,7 +138,7 @@ class Scheduler:
         )
         job, kind = pending.job, type(pending.job)
         self._supersede(kind)
-        refusal = self._refusal
+        refusal = self.status.refusal
         if self._engine is None or refusal:
             return refusal
         self._pending[kind] = pending

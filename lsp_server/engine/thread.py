@@ -42,13 +42,11 @@ MAX_FAILURES = 3  # failures in a row after which an engine will not recover
 class EngineThread:
     """Runs one thing at a time, in this order: stop, load, forget, complete, edit, background work.
 
-    Every user receives the tokenizer and each state, then `on_status` is called; an error in a
-    completion goes to the user that requested it.
+    Users receive the tokenizer and each state; an error in a completion goes to the user that requested it.
     """
 
-    def __init__(self, on_status: Callable[[], object] = lambda: None) -> None:
+    def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._on_status = on_status
         self.tokens: TokenSource | None = None
         self.users: tuple[EngineUser, ...] = ()
         self._queue = RequestQueue()
@@ -59,8 +57,7 @@ class EngineThread:
         self._answered: CompletionJob | None = None  # the last request that was answered
         self._edit_job: EditJob | None = None
         self._interrupt = Cancellation()
-        self._may_idle = False
-        self._idle_from_s = 0.0
+        self._may_idle, self._idle_from_s = False, 0.0
         self.is_stopping = False
         self.status = EngineStatus()
         self._thread = SupervisedThread("engine", self._run, self._on_crash)
@@ -90,6 +87,13 @@ class EngineThread:
         for user in users:
             user.on_tokens(tokens)
 
+    def wake(self) -> None:
+        """Let the engine do background work and be described again. May be called on any thread."""
+        with self._changed:
+            self._may_idle = True
+            self._interrupt.cancel()
+            self._changed.notify()
+
     def join_in(self, user: EngineUser) -> None:
         """Add a user of the engine, which receives its tokenizer, if there is one, and its current state."""
         with self._changed:
@@ -113,9 +117,9 @@ class EngineThread:
         Raises RuntimeError if the system cannot start the thread.
         """
         with self._changed:
-            self._load, self.status = load, EngineStatus()
-            self._interrupt.cancel()
-            self._changed.notify()
+            self._load = load
+            self._publish(EngineStatus())
+            self.wake()
             if not self.is_stopping:
                 self._thread.start()  # for the first time, or after too many crashes
 
@@ -141,8 +145,7 @@ class EngineThread:
         """Ask the thread to end and to release the engine; see `join`."""
         with self._changed:
             self.is_stopping = True
-            self._interrupt.cancel()
-            self._changed.notify()
+            self.wake()
 
     def join(self, timeout_s: float) -> bool:
         """Return whether the thread ends within `timeout_s`."""
@@ -205,9 +208,7 @@ class EngineThread:
         return prefetch.submitted_s + (0.0 if prefetch.writes else IDLE_PAUSE_S) - time.perf_counter()
 
     def _do_load(self, load: Load) -> None:
-        self._guard.unload()
         self._may_idle, self._num_failures = False, 0
-        self._publish(EngineStatus())
 
         def is_outdated() -> bool:
             return self.is_stopping or self._load is not None
@@ -276,7 +277,8 @@ class EngineThread:
         answered = self._answered
         if isinstance(grown, CompletionRequest) and answered and grown.is_at(answered.request):
             answered.user.on_grown(grown)
-        self._may_idle = more or self._interrupt.is_cancelled
+        with self._changed:  # or a call of `wake` could be lost
+            self._may_idle = more or self._interrupt.is_cancelled
         if not self._may_idle:
             self._refresh()
 
@@ -292,7 +294,6 @@ class EngineThread:
                 self.status = status
                 for user in self.users:
                     user.on_status(status)
-                self._on_status()
 
     def _report(self, error: BaseException) -> None:
         for user in self.users:

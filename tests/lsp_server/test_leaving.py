@@ -12,7 +12,7 @@ import pytest
 
 from completion_engine.prompting.tokenizer import Tokenizer
 from lsp_server.engine.engine_types import Job, PrefetchJob
-from lsp_server.engine.shared_engine import SharedEngine
+from lsp_server.engine.thread import EngineThread
 from lsp_server.protocol.server import SlipstreamServer
 from lsp_server.workspace.leave_rules import LeaveRules, Question
 from lsp_server.workspace.locations import FileIdentity, locate
@@ -137,15 +137,15 @@ async def test_what_the_servers_will_be_asked_for_is_not_written_here(
 ) -> None:
     expected: set[str] = set()
 
-    submit = SharedEngine.submit
+    submit = EngineThread.submit
 
-    def record(engine: SharedEngine, job: Job) -> None:
+    def record(engine: EngineThread, job: Job) -> None:
         if isinstance(job, PrefetchJob):
             expected.add(job.request.indexed_as)
         else:
             submit(engine, job)
 
-    monkeypatch.setattr(SharedEngine, "submit", record)
+    monkeypatch.setattr(EngineThread, "submit", record)
     monkeypatch.setattr("lsp_server.workspace.prefetch.PAUSE_S", 0.0)
     for name in ("ignored/private.py", "loans.py", ".gitignore"):  # the first one loads the local engine
         uri = (root / name).as_uri()

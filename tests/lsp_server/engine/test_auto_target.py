@@ -21,9 +21,8 @@ from completion_engine.request import (
     Progress,
 )
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.pool import EnginePool
+from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduler import Scheduler
-from lsp_server.engine.shared_engine import MAX_ENGINES
 from lsp_server.engine.thread import EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.measurements import Measurements
@@ -175,8 +174,7 @@ async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> N
     machine.may_answer.clear()
     answer = asyncio.create_task(window.ask("x"))
     machine.may_fetch.set()
-    await until(lambda: window.automatic["step"] == "about to take over")
-    await until(lambda: "large prepares x" in machine.log)
+    await until(lambda: f"load {LARGE}" in machine.log)
     assert bench.target == SMALL
     machine.may_answer.set()
     assert await answer == "x by small"
@@ -184,18 +182,15 @@ async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> N
     assert await window.ask("y") == "y by large"
 
 
-async def test_the_larger_one_is_prepared_where_people_are_before_it_takes_over(bench: Bench) -> None:
+async def test_the_larger_one_prepares_where_people_are_as_soon_as_it_takes_over(bench: Bench) -> None:
     machine, window = bench.machine, bench.window()
     await window.begin()
     await until(lambda: f"fetch {LARGE}" in machine.log)
-    machine.may_prepare.clear()
     assert await window.ask("here") == "here by small"
     machine.may_fetch.set()
-    await until(lambda: window.automatic["step"] == "about to take over")
-    assert bench.target == SMALL
-    machine.may_prepare.set()
+    await until(lambda: "large prepares here" in machine.log)
     await until(lambda: bench.target == LARGE)
-    assert "large prepares here" in machine.log
+    assert window.automatic["step"] == ""
 
 
 async def test_the_larger_one_is_not_prepared_where_somebody_was_that_has_gone(bench: Bench) -> None:
@@ -296,18 +291,16 @@ async def test_one_who_leaves_ends_the_fetching(bench: Bench) -> None:
     assert [one["setting"] for one in bench.pool.describe()] == ["other"]
 
 
-async def test_while_there_is_no_place_for_a_larger_one_the_small_one_answers(bench: Bench) -> None:
+async def test_a_larger_one_needs_no_other_engine_to_go(bench: Bench) -> None:
     machine, window = bench.machine, bench.window()
     others = [bench.window() for _ in range(MAX_ENGINES - 1)]
     await window.begin()
     for number, other in enumerate(others):
         await other.begin(f"target {number}")
     machine.may_fetch.set()
-    await until(lambda: window.automatic["step"].startswith("Waiting"))
-    assert await window.ask("x") == "x by small"
-    assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(len(others))]
-    others[0].scheduler.close()
     await until(lambda: bench.target == LARGE)
+    assert await window.ask("x") == "x by large"
+    assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(len(others))]
 
 
 async def test_after_a_move_a_failing_reload_gives_back_the_larger_ones_place(

@@ -21,9 +21,8 @@ from completion_engine.request import (
 )
 from lsp_server.engine import thread as engine_thread
 from lsp_server.engine.engine_types import EngineStatus, EngineUser, Load, Notice, OnTokens
-from lsp_server.engine.pool import EnginePool, engine_config
+from lsp_server.engine.pool import MAX_ENGINES, EnginePool, EngineSlots, engine_config
 from lsp_server.engine.scheduler import Scheduler, SupersededError
-from lsp_server.engine.shared_engine import MAX_ENGINES, EngineSlots
 from lsp_server.engine.thread import MAX_FAILURES, EngineThread
 from lsp_server.sharing.supervision import MAX_CRASHES
 from lsp_server.workspace.measurements import Measurements
@@ -388,7 +387,7 @@ async def test_who_waited_for_an_engine_that_could_not_be_loaded_is_sent_to_no_t
     other.scheduler.use(Settings(target="a"))
     waiting = asyncio.create_task(other.ask("y"))
     await asyncio.sleep(0)
-    entry.reload()
+    entry.thread.load(entry.load)
     host.engines[0].is_deaf = False
     assert await waiting == "engine-error"
     assert await asking == "x by a"
