@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 14_665, 89),
+    Cap("lsp_server", 14_594, 88),
     Cap("completion_engine", 27_318, 162),
     Cap("ngram_cache", 4_904, 26),
-    Cap("tests", 55_611, 402, but=("benchmarks",)),
-    Cap("tests/benchmarks", 15_548, 134),
+    Cap("tests", 55_539, 401, but=("benchmarks",)),
+    Cap("tests/benchmarks", 15_547, 134),
     Cap("scripts", 3_809, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 46_887, 277)
+WHOLE = Cap(" and ".join(SHIPPED), 46_816, 276)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,6 @@ from completion_engine.request import Progress
 from lsp_server.commands.local_engine import named_target, read_source, reported, repository_of
 from lsp_server.commands.player import Answer, Player, Watch, running_server, wait_until_ready
 from lsp_server.commands.replay_report import show, summary
-from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.commands.terminal import interruptible, new_app, progress_bar, write_json
 from lsp_server.scripted_typing.screen import ScreenLog, sum_of
 from lsp_server.scripted_typing.typing_plan import TypingPlan, plan_stretch
@@ -180,8 +180,8 @@ async def replay_repository(  # noqa: PLR0913 - see `replay_files`
     typed = [f"/{path.relative_to(root)}" for path in plans]
     index = {"exclude": typed} if options.has_index else {"enabled": False}
     players: list[Player] = []
-    with temporary_folder() as index_dir:
-        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": str(index_dir)}
+    with TemporaryDirectory(prefix="slipstream-replay-", ignore_cleanup_errors=True) as index_dir:
+        settings, env = {**options.settings, "index": index}, {"SLIPSTREAM_INDEX_DIR": index_dir}
         async with running_server(root, settings=settings, env=env) as client:
             on_ready(await wait_until_ready(client, report))
             for name in options.typists:

@@ -122,8 +122,9 @@ class AutoTarget:
         self.running, self.choice, self._step = larger.target, larger.choice, ""
         for tokens in larger.tokens:
             self._thread.set_tokens(tokens)
-        message = f"Suggestions now come from a larger model: {larger.choice.reason}."
-        self._tell_users(Notice(f"{message} Set target to keep one model."))
+        reason = larger.choice.reason
+        message = f"Suggestions now come from a larger model: {reason}. Set target to keep one model."
+        self._tell_users(Notice(message))
 
     def describe(self) -> dict[str, Any]:
         """Return the facts for `slipstream/stats`."""
@@ -192,7 +193,7 @@ class AutoEngine:
         self._larger: LargerModel | None = None
         self._last: CompletionRequest | None = None
         self._is_closed = False
-        self._loader = SupervisedThread("larger model", self._load_larger, lambda *_: None, max_crashes=1)
+        self._loader = SupervisedThread("loader", self._load_larger, lambda *_: None, max_crashes=1)
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""

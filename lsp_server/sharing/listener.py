@@ -15,11 +15,10 @@ import os
 import socket
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from lsp_server.sharing.address import LOCK_SUFFIX, SUFFIXES, HostAddress, make_private
+from lsp_server.sharing.address import HostAddress, make_private
 from lsp_server.sharing.host_connection import (
     LOOPBACK,
     NUM_NONCE_BYTES,
@@ -103,29 +102,10 @@ def open_listener(address: HostAddress) -> HostListener | None:
         return None
     try:
         # This process holds the lock, so no process listens on the old file.
-        listener = HostListener(address, listen(address), lock)
+        return HostListener(address, listen(address), lock)
     except OSError:
         os.close(lock)
         raise
-    _remove_stale(address)
-    return listener
-
-
-def _remove_stale(address: HostAddress) -> None:
-    """Remove the files that other hosts left in this host's folder: those whose lock is free."""
-    suffixes = (*SUFFIXES, LOCK_SUFFIX)  # the lock last
-    names = {file.stem for file in address.folder.iterdir() if file.suffix in suffixes} - {address.name}
-    for name in names:
-        path = replace(address, name=name).lock_path
-        with contextlib.suppress(OSError):  # another host has it, or removes it too
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                try_lock(lock)
-                if _inode_at(path) == _inode_of(lock):
-                    for suffix in suffixes:
-                        (address.folder / f"{name}{suffix}").unlink(missing_ok=True)
-            finally:
-                os.close(lock)
 
 
 def _take(address: HostAddress) -> int | None:

@@ -11,6 +11,7 @@ import asyncio
 import shlex
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -18,7 +19,6 @@ import typer
 from completion_engine.errors import DataError, UserError
 from completion_engine.request import Progress
 from lsp_server.commands.replay import Json, Settings, Target, settings_given, with_named_target
-from lsp_server.commands.temporary_folder import temporary_folder
 from lsp_server.commands.terminal import console, interruptible, progress_bar, write_json
 from tests.benchmarks.command_line import run
 from tests.benchmarks.history.blocks import Block, blocks_of
@@ -96,8 +96,8 @@ def _run(
     try:
         chosen = choose_commits(record, options, report, record.began + _READING_SHARE * seconds)
         record.num_chosen = len(chosen)
-        with temporary_folder() as folder:
-            replayer = CommitReplayer(record, folder / "replay", settings, report)
+        with TemporaryDirectory(prefix="slipstream-history-", ignore_cleanup_errors=True) as folder:
+            replayer = CommitReplayer(record, Path(folder) / "replay", settings, report)
             asyncio.run(replayer.replay(chosen, seconds, keep))
     except KeyboardInterrupt:
         return True

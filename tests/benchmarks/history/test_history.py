@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from lsp_server.commands.temporary_folder import PREFIX
 from tests.benchmarks.command_line import run
 from tests.benchmarks.history.__main__ import history
 from tests.benchmarks.history.git_repositories import Repository
@@ -78,7 +77,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
-    assert not list(folder.glob(f"{PREFIX}*"))
+    assert not list(folder.glob("slipstream-*"))
 
 
 @pytest.fixture
@@ -170,7 +169,7 @@ def test_it_can_be_stopped_at_any_time(
         assert process.stdout is not None
         first = process.stdout.readline()
         assert "Short" in first
-        assert list(temporary.glob(f"{PREFIX}*"))
+        assert list(temporary.glob("slipstream-*"))
         os.kill(process.pid, number)
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 0

@@ -43,7 +43,15 @@ def test_at_typing_speed_what_is_late_is_cancelled_and_answered(run_cli: RunCli,
     assert report["cancel_ms"]["max"] < 10_000
 
 
-def test_several_files_share_the_keystrokes(run_cli: RunCli, repository: Path) -> None:
+def test_several_files_share_the_keystrokes(
+    run_cli: RunCli,
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And no temporary folder stays."""
+    temporary = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     files = (repository / "shapes.py", repository / "sizes.py")
     arguments = ("--limit-keystrokes", 40, "--start-line", 0, "--json")
     report = run_cli("replay", *files, *arguments).json()
@@ -51,6 +59,7 @@ def test_several_files_share_the_keystrokes(run_cli: RunCli, repository: Path) -
     assert report["num_chars"] <= 40
     assert report["latency_ms"]["first"]["count"] == 2
     assert report["files"] == {str(repository): 2}
+    assert list(temporary.glob("slipstream-*")) == []
 
 
 def test_plain_decoding_drafts_nothing(run_cli: RunCli, repository: Path) -> None:

@@ -162,18 +162,6 @@ def test_one_process_at_a_time_is_the_host(address: HostAddress) -> None:
         assert Path(address.socket_path).exists()
 
 
-def test_a_new_host_removes_what_killed_hosts_left(address: HostAddress) -> None:
-    for name in ("killed.sock", "killed.port", "killed.lock", "older.sock", "ended.lock"):
-        (address.folder / name).touch()
-    (address.folder / "unrelated.txt").touch()
-    with listening(HostAddress(address.folder, "other")) as other:
-        before = sorted(file.name for file in address.folder.iterdir())
-        assert before == ["other.lock", "other.sock", "unrelated.txt"]
-        with listening(address), socket.socket(socket.AF_UNIX) as window:
-            assert other.renew() == "ours"
-            window.connect(f"{address.folder}/other.sock")
-
-
 def test_a_socket_that_nobody_listens_on_is_replaced(address: HostAddress) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(address.socket_path)
