@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from completion_engine.errors import RemoteError
 from completion_engine.next_edit.edits import EditAnswer
@@ -89,7 +88,7 @@ class RemoteFirst:
         self._release: asyncio.TimerHandle | None = None
         self._local: EngineThread | None = None
         self._has_closed = False
-        self._probing: Literal["", "requested", "loading"] = ""
+        self._is_probing = False
         self._remote_user = replace(user, on_status=partial(on_loop, self._loop, self._on_remote))
         self._local_user = replace(user, on_status=lambda _status: on_loop(self._loop, self._publish))
         self._remote = engines.use(settings, self._remote_user)
@@ -181,12 +180,12 @@ class RemoteFirst:
         if self._has_closed:
             return
         if status.state == "loading":
-            self._probing = "loading" if self._probing else ""
+            self._is_probing = self._availability.is_down
         elif status.state == "error":
             self._go_down(f"{status.message} {status.advice}".strip())
-        elif self._probing == "loading":  # else it only has nothing to do
+        elif self._is_probing:  # else it only has nothing to do
             self._availability.come_back()
-            self._fault = self._probing = ""
+            self._fault, self._is_probing = "", False
             self._user.on_notice(Notice("Suggestions come from your team's servers again."))
             if self._remote.tokens is not None:
                 self._user.on_tokens(self._remote.tokens)
@@ -198,7 +197,7 @@ class RemoteFirst:
         if fault != self._fault:
             self._fault = fault
             self._user.on_notice(Notice(fault, is_problem=True))
-        self._probing = ""
+        self._is_probing = False
         self._with_local()
         if self._probe is not None:
             self._probe.cancel()
@@ -207,7 +206,7 @@ class RemoteFirst:
 
     def _probe_servers(self) -> None:
         """Probe the servers by loading their engine again."""
-        self._probe, self._probing = None, "requested"
+        self._probe = None
         self._engines.reload(self._remote_user)
 
     def _keep_local(self) -> None:
