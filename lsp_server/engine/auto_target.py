@@ -133,8 +133,8 @@ class AutoTarget:
         return {"setting": AUTO, **self.choice.as_dict(), "running": self.running, "step": self._step}
 
     def _report(self, message: str, done: int, total: int) -> None:
-        """Publish the present step towards the larger model."""
-        step = message + (f", {done / total:.0%}" if total else "")
+        """Publish the present step towards the larger model. Each tenth interrupts background work once."""
+        step = message + (f", {10 * (10 * done // total)} %" if total else "")
         if step != self._step:
             self._step = step
             self._thread.wake()

@@ -45,6 +45,7 @@ class Machine:
     no_network: BaseException | None = None
     keeps_small: bool = False
     is_warm: bool = True
+    num_steps: int = 2
     may_fetch: threading.Event = field(default_factory=threading.Event)
     may_answer: threading.Event = field(default_factory=threading.Event)
     may_prepare: threading.Event = field(default_factory=threading.Event)
@@ -61,7 +62,8 @@ class Machine:
 
     def fetch(self, target: str, report: Progress, should_stop: Callable[[], bool]) -> None:
         self.log.append(f"fetch {target}")
-        report("downloading", 1, 2)
+        for done in range(self.num_steps):
+            report("downloading", done, self.num_steps)
         while not self.may_fetch.wait(0.005):
             if should_stop():
                 self.log.append("fetching ends")
@@ -173,6 +175,7 @@ async def test_nothing_moves_while_a_suggestion_is_on_its_way(bench: Bench) -> N
     await until(lambda: f"fetch {LARGE}" in machine.log)
     machine.may_answer.clear()
     answer = asyncio.create_task(window.ask("x"))
+    await until(lambda: bench.pool.is_busy)
     machine.may_fetch.set()
     await until(lambda: f"load {LARGE}" in machine.log)
     assert bench.target == SMALL
@@ -280,6 +283,19 @@ async def test_without_any_model_the_start_fails_with_the_reason(bench: Bench) -
     await window.begin()
     assert (window.scheduler.status.state, window.scheduler.status.message) == ("error", "It is damaged.")
     assert machine.log == ["load small"]
+
+
+async def test_a_long_download_seldom_interrupts_other_work(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    wake = EngineThread.wake
+    monkeypatch.setattr(EngineThread, "wake", lambda thread: [calls.append(""), wake(thread)])
+    bench.machine.num_steps = 1000
+    bench.machine.may_fetch.set()
+    await bench.window().begin()
+    await until(lambda: bench.target == LARGE)
+    assert 10 <= len(calls) <= 20
 
 
 async def test_one_who_leaves_ends_the_fetching(bench: Bench) -> None:
