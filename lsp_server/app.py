@@ -83,7 +83,7 @@ class WindowService:
         """See `Service`."""
         return {"engines": self._engines.describe()}
 
-    async def serve(self, stdin: BinaryIO, stdout: ByteSink, window: int) -> int:
+    async def serve(self, stdin: BinaryIO, stdout: ByteSink, window: int = 0) -> int:
         """See `Service`."""
         logger.info("The window is here")
         server = SlipstreamServer(version(), self._engines, window)
@@ -97,10 +97,9 @@ class WindowService:
 async def _serve_one(stdin: BinaryIO, stdout: BinaryIO) -> tuple[int, bool]:
     models = MachineModels()
     engines = EnginePool(models.load_for, chooser=models)
-    server = SlipstreamServer(version(), engines)
-    register(server)
-    code = await server.serve(stdin, stdout)
-    return code, await on_own_thread(engines.stop, STOP_S) and server.has_stopped
+    service = WindowService(engines)
+    code = await service.serve(stdin, stdout)
+    return code, await on_own_thread(engines.stop, STOP_S) and service.has_stopped
 
 
 async def _serve_all(listener: HostListener, linger_s: float) -> tuple[int, bool]:

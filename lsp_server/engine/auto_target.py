@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# After this number of requests without a pause, the larger model takes over without preparing for a cursor.
+MAX_KEYS = 20
+
 
 class Chooser(Protocol):
     """Chooses the model for `auto` (see `completion_engine.choice`). Does not use the event loop."""
@@ -125,6 +128,7 @@ class AutoTarget:
         reason = larger.choice.reason
         message = f"Suggestions now come from a larger model: {reason}. Set target to keep one model."
         self._tell_users(Notice(message))
+        self._thread.refresh()
 
     def describe(self) -> dict[str, Any]:
         """Return the facts for `slipstream/stats`."""
@@ -185,19 +189,24 @@ class AutoEngine:
     """The engine of the model that runs now; see `Completer`. `wake` is called when there is another one.
 
     Another thread loads a larger model, which takes over in the next step of background work, and prepares
-    for the last request.
+    for the last request. If the user types on without a pause, it takes over at a key.
     """
 
     def __init__(self, auto_target: AutoTarget, engine: Completer, wake: Callable[[], None]) -> None:
         self._auto_target, self._engine, self._wake = auto_target, engine, wake
         self._larger: LargerModel | None = None
         self._last: CompletionRequest | None = None
+        self._num_keys = 0  # requests since the larger model is loaded
         self._is_closed = False
         self._loader = SupervisedThread("loader", self._load_larger, lambda *_: None, max_crashes=1)
 
     def complete(self, request: CompletionRequest) -> Completion:
         """See `Completer`."""
         self._last = request
+        if self._larger is not None:
+            self._num_keys += 1
+            if self._num_keys > MAX_KEYS:
+                self._take_over(self._larger)
         return self._engine.complete(request)
 
     def prefetch(self, request: CompletionRequest, *, writes: bool = False) -> None:
@@ -241,7 +250,7 @@ class AutoEngine:
         self._wake()
 
     def _take_over(self, larger: LargerModel) -> None:
-        self._larger, self._engine = None, larger.engine
+        self._larger, self._engine, self._num_keys = None, larger.engine, 0
         give_back()
         self._auto_target.move(larger)
         if self._last is not None:

@@ -220,7 +220,7 @@ class EngineThread:
         failure = self._guard.load(load, report, is_outdated)
         if self._guard.engine is not None:
             self._may_idle = True
-            self._refresh()
+            self.refresh()
         elif failure is not None and not is_outdated():
             self._publish(failure)
 
@@ -280,10 +280,10 @@ class EngineThread:
         with self._changed:  # or a call of `wake` could be lost
             self._may_idle = more or self._interrupt.is_cancelled
         if not self._may_idle:
-            self._refresh()
+            self.refresh()
 
-    def _refresh(self) -> None:
-        """Publish the engine's description of itself."""
+    def refresh(self) -> None:
+        """Publish the engine's description of itself. For this thread only."""
         details = self._guard.call(lambda engine: engine.describe(), self._report)
         self._publish(ready_status(details if isinstance(details, dict) else {}))
 

@@ -54,11 +54,6 @@ async def initialized(server: SlipstreamServer, _params: types.InitializedParams
     await _register_capabilities(server)
 
 
-def shutdown(server: SlipstreamServer, _params: None) -> None:
-    """The client goes. The threads end after its `exit`."""
-    logger.info("Shutting down after %d requests", server.session.measurements.num_requests)
-
-
 async def _register_capabilities(server: SlipstreamServer) -> None:
     """Ask for news of settings and files; without a watch by the client, watch ourselves."""
     workspace = server.client_capabilities.workspace or types.WorkspaceClientCapabilities()

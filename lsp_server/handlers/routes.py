@@ -38,7 +38,6 @@ class Route:
 ROUTES = (
     Route(types.INITIALIZE, lifecycle.initialize),
     Route(types.INITIALIZED, lifecycle.initialized),
-    Route(types.SHUTDOWN, lifecycle.shutdown),
     Route(types.TEXT_DOCUMENT_DID_OPEN, document_sync.did_open),
     Route(types.TEXT_DOCUMENT_DID_CHANGE, document_sync.did_change),
     Route(types.TEXT_DOCUMENT_DID_SAVE, document_sync.did_save),

@@ -147,7 +147,7 @@ class SlipstreamServer(LanguageServer):
         self.open_files = OpenFiles(
             self.session, self.indexes, self.messages.show_of_file, self._on_file, self.apply_settings
         )
-        self.contexts = ContextJobs(partial(on_loop, loop, self._on_context))
+        self.contexts = ContextJobs(self._on_context)
         events = self._on_engine_status, self._on_failure, self._on_notice, self.growth.grew
         user = EngineUser(*events, on_tokens=self.indexes.set_tokens)
         self.scheduler = Scheduler(self.session.measurements, self._engines, user)
@@ -295,5 +295,5 @@ class SlipstreamServer(LanguageServer):
         if self.usage is not None and self._recording is not None:
             self._recording.cancel()
             await self.usage.record()
-        has_ended = await on_own_thread(self.contexts.stop)
+        has_ended = await self.contexts.stop()
         self.has_stopped = await on_own_thread(self.indexes.stop) and has_ended

@@ -1,7 +1,7 @@
 """The host's listener: the socket or port where windows find it, and the lock that makes it the only host.
 
-Identifies both files by their inodes, creates them again when they are removed, and removes no files of
-another host. Accepts only processes of its own user.
+Identifies both files by their inodes and times, creates them again when they are removed, and removes no
+files of another host. Accepts only processes of its own user.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CLAIM_S = 5.0
 STEP_S = 0.02
 PROBE_S = 1.0
 
-Inode = tuple[int, int]
+FileStamp = tuple[int, int, int]
 
 # `lost`: another process is the host now, or the folder is not private any more.
 ListenerState = Literal["ours", "renewed", "lost"]
@@ -77,7 +77,7 @@ class HostListener:
 
     def _has_lock(self) -> bool:
         """Return whether this process's lock file is still at its path."""
-        return _inode_at(self._address.lock_path) == _inode_of(self._lock)
+        return _file_at(self._address.lock_path) == _identity(os.fstat(self._lock))
 
     def _has_socket(self) -> bool:
         """Return whether the socket's file is still the one that this process created."""
@@ -116,7 +116,7 @@ def _take(address: HostAddress) -> int | None:
         with contextlib.suppress(BlockingIOError, PermissionError):  # systems raise different errors
             try_lock(lock)
             # The file may have been removed since it was opened; then others would lock another file.
-            if _inode_at(address.lock_path) == _inode_of(lock):
+            if _file_at(address.lock_path) == _identity(os.fstat(lock)):
                 return lock
         os.close(lock)
         if is_listening(address.socket_path, PROBE_S) or time.monotonic() > until:
@@ -131,27 +131,16 @@ def _open_lock(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-def _inode_at(path: str) -> Inode | None:
+def _file_at(path: str) -> FileStamp | None:
     """Identify the file at a path; None if there is none."""
-    try:
-        facts = Path(path).lstat()
-    except FileNotFoundError:
-        return None
-    return facts.st_dev, facts.st_ino
+    with contextlib.suppress(FileNotFoundError):
+        return _identity(Path(path).lstat())
+    return None
 
 
-def _file_at(path: str) -> tuple[int, ...] | None:
+def _identity(facts: os.stat_result) -> FileStamp:
     """Identify a file that is written only once, because a new file can get the inode of a removed one."""
-    try:
-        facts = Path(path).lstat()
-    except FileNotFoundError:
-        return None
     return facts.st_dev, facts.st_ino, facts.st_mtime_ns
-
-
-def _inode_of(descriptor: int) -> Inode:
-    facts = os.fstat(descriptor)
-    return facts.st_dev, facts.st_ino
 
 
 def listen(address: HostAddress) -> socket.socket:

@@ -1,14 +1,13 @@
 """Work before a request: on its prompt a moment after a key, on its context once the cursor rests.
 
 Editors wait for a pause in typing before they request a suggestion, VS Code for about 60 ms. Text that is
-written during this pause is ready sooner. A thread chooses the context of a document.
+written during this pause is ready sooner. Other threads choose the contexts of documents.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from completion_engine.context.snippet_choice import CursorLocation, RepositoryView, choose, stable
 from completion_engine.request import CompletionRequest, RepositoryContext
 from completion_engine.text_window import TextWindow
-from lsp_server.sharing.supervision import SupervisedThread
+from lsp_server.sharing.supervision import on_own_thread
 from lsp_server.workspace.documents import Edit, LineColumn, PositionEncoding, units_of
 from ngram_cache import NgramIndex
 from ngram_cache.overlays import TokenSource
@@ -106,22 +105,21 @@ class ContextQuery:
 
 
 class ContextJobs:
-    """A thread that chooses contexts, started when it is first needed. Used on the event loop.
+    """Chooses contexts, one at a time, each on a thread of its own. Used on the event loop only.
 
-    `on_chosen` is called on that thread when a document's context has changed. Only the newest query is
-    served. If choosing fails, the document keeps its context.
+    `on_chosen` is called when a document's context has changed. Only the newest query is served. If choosing
+    fails, the document keeps its context.
     """
 
     def __init__(self, on_chosen: Callable[[ContextQuery], None]) -> None:
         self._on_chosen = on_chosen
-        self._changed = threading.Condition()
         self._query: ContextQuery | None = None
         self._chosen: OrderedDict[str, _Chosen] = OrderedDict()
         self._asked: OrderedDict[str, None] = OrderedDict()
         self._recent: deque[tuple[Path, str]] = deque(maxlen=MAX_RECENT)
         self._timer: asyncio.TimerHandle | None = None
-        self._stopping = False
-        self._thread = SupervisedThread("context", self._run, lambda *_: None)
+        self._serving: asyncio.Task[None] | None = None
+        self._has_stopped = False
 
     def of(self, request: CompletionRequest) -> RepositoryContext | None:
         """Return the context in front of a document; None if a part of it may no longer be read."""
@@ -144,77 +142,64 @@ class ContextJobs:
 
     def forget(self, document: str) -> None:
         """Drop the context of a closed document, and the one that is being chosen."""
-        with self._changed:
-            self._asked.pop(document, None)
-            self._chosen.pop(document, None)
+        self._asked.pop(document, None)
+        self._chosen.pop(document, None)
 
     def clear(self) -> None:
         """Drop all contexts, because folders are indexed by other rules."""
-        with self._changed:
-            self._asked.clear()
-            self._query = None
-            self._chosen.clear()
+        self._query = None
+        self._asked.clear()
+        self._chosen.clear()
 
-    def stop(self, timeout_s: float = 1.0) -> bool:
-        """End the thread; return True if it ended within `timeout_s`. May be called from any thread."""
-        with self._changed:
-            self._stopping, self._query = True, None
-            self._changed.notify()
-        return self._thread.join(timeout_s)
+    async def stop(self, timeout_s: float = 1.0) -> bool:
+        """Choose nothing more; return True if the last choice ended within `timeout_s`."""
+        self._has_stopped = True
+        self.clear()
+        serving = self._serving
+        return serving is None or not (await asyncio.wait([serving], timeout=timeout_s))[1]
 
     def _begin(self, query: ContextQuery) -> None:
         self._timer = None
-        if query.request.document not in self._asked:
+        if query.request.document not in self._asked or self._has_stopped:
             return
         here = query.folder, query.request.indexed_as
         if here in self._recent:
             self._recent.remove(here)
         self._recent.appendleft(here)
-        with self._changed:
-            if not self._stopping:
-                self._query = query
-                self._changed.notify()
-                self._thread.start()
+        self._query = query
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
 
-    def _run(self) -> None:
-        while (query := self._next()) is not None:
+    async def _serve(self) -> None:
+        while (query := self._query) is not None:
+            self._query = None
+            recent = tuple(path for folder, path in self._recent if folder == query.folder)
             try:
-                chosen = self._choose(query)
+                chosen = await on_own_thread(_choose, query, recent)
             except Exception:
                 logger.exception("No context can be chosen for %s", query.request.indexed_as)
             else:
                 self._take(query, chosen)
 
-    def _next(self) -> ContextQuery | None:
-        with self._changed:
-            while self._query is None and not self._stopping:
-                self._changed.wait()
-            query, self._query = self._query, None
-            return query
-
-    def _choose(self, query: ContextQuery) -> RepositoryContext:
-        request = query.request
-        if request.index is None:
-            return NOTHING
-        recent = tuple(path for folder, path in tuple(self._recent) if folder == query.folder)
-        path, document = request.indexed_as, (request.prefix, request.suffix)
-        location = CursorLocation(path, request.language, *document, query.window, recent)
-        view = RepositoryView(request.index, query.tokens, query.folder.name, path)
-        return choose(location, view, int(query.num_tokens * CHARS_OF_TOKEN))
-
     def _take(self, query: ContextQuery, chosen: RepositoryContext) -> None:
-        document = query.request.document
-        with self._changed:
-            if self._stopping or document not in self._asked:
-                return
-            before = self.of(query.request)
-            if stable(before, chosen) is before:
-                return
-            self._chosen[document] = _Chosen(chosen, query.request.indexed_as)
-            self._chosen.move_to_end(document)
-            while len(self._chosen) > MAX_DOCUMENTS:
-                self._chosen.popitem(last=False)
+        document, before = query.request.document, self.of(query.request)
+        if document not in self._asked or stable(before, chosen) is before:
+            return
+        self._chosen[document] = _Chosen(chosen, query.request.indexed_as)
+        self._chosen.move_to_end(document)
+        while len(self._chosen) > MAX_DOCUMENTS:
+            self._chosen.popitem(last=False)
         self._on_chosen(query)
+
+
+def _choose(query: ContextQuery, recent: tuple[str, ...]) -> RepositoryContext:
+    request = query.request
+    if request.index is None:
+        return NOTHING
+    path, document = request.indexed_as, (request.prefix, request.suffix)
+    location = CursorLocation(path, request.language, *document, query.window, recent)
+    view = RepositoryView(request.index, query.tokens, query.folder.name, path)
+    return choose(location, view, int(query.num_tokens * CHARS_OF_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)

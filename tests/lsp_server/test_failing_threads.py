@@ -197,7 +197,7 @@ async def test_whatever_fails_once_costs_a_moment(
 ) -> None:
     monkeypatch.setattr(folders, "READ_AGAIN_S", 0.01)
     monkeypatch.setattr(server, "BEGIN_AGAIN_S", 0.01)
-    before = Threads("reader", "writer", "index", "context", "watch")
+    before = Threads("reader", "writer", "index", "watch")
     for number in itertools.count(1):
         failing = Failing(number)
         root = tmp_path / str(number)

@@ -342,3 +342,15 @@ async def test_after_a_move_a_failing_reload_gives_back_the_larger_ones_place(
     for number, other in enumerate(others):
         await other.begin(f"target {number}")
     assert [await other.ask("x") for other in others] == [f"x by target {n}" for n in range(MAX_ENGINES)]
+
+
+async def test_one_who_types_without_a_pause_has_the_larger_one_in_time(bench: Bench) -> None:
+    machine, window = bench.machine, bench.window()
+    await window.begin()
+    machine.may_fetch.set()
+    answers: list[str] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not answers or not answers[-1].endswith(LARGE):
+            answers.append(await window.ask("x"))
+    assert await window.ask("y") == "y by large"
+    await until(lambda: bench.target == LARGE)
