@@ -115,6 +115,7 @@ class AutoTarget:
             except BaseException as error:
                 self._refuse(target, error)
                 self._choose(running)
+                self._thread.wake(auto=self.describe())
                 if is_fetched:
                     self._tell_users(_cannot(target, running, error))
         self._report("", 0, 0)
@@ -141,7 +142,7 @@ class AutoTarget:
         step = message + (f", {10 * (10 * done // total)} %" if total else "")
         if step != self._step:
             self._step = step
-            self._thread.wake()
+            self._thread.wake(auto=self.describe())
 
     def _tell_users(self, notice: Notice) -> None:
         for user in self._thread.users:

@@ -34,7 +34,6 @@ from ngram_cache.overlays import TokenSource
 # Background work waits this long after the last completion, because a keystroke often follows soon.
 IDLE_PAUSE_S = 0.05
 READING_PAUSE_S = 0.25  # after a complete suggestion, which the user then probably reads and may accept
-
 STUCK_S = 30.0  # an engine that does not stop within this time after a cancellation will not recover
 MAX_FAILURES = 3  # failures in a row after which an engine will not recover
 
@@ -87,9 +86,10 @@ class EngineThread:
         for user in users:
             user.on_tokens(tokens)
 
-    def wake(self) -> None:
+    def wake(self, **details: object) -> None:
         """Let the engine do background work and be described again. May be called on any thread."""
         with self._changed:
+            self.status = self.status.with_details(**details)
             self._may_idle = True
             self._interrupt.cancel()
             self._changed.notify()

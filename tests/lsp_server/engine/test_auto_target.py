@@ -290,7 +290,12 @@ async def test_a_long_download_seldom_interrupts_other_work(
 ) -> None:
     calls: list[str] = []
     wake = EngineThread.wake
-    monkeypatch.setattr(EngineThread, "wake", lambda thread: [calls.append(""), wake(thread)])
+
+    def count(thread: EngineThread, **details: object) -> None:
+        calls.append("")
+        wake(thread, **details)
+
+    monkeypatch.setattr(EngineThread, "wake", count)
     bench.machine.num_steps = 1000
     bench.machine.may_fetch.set()
     await bench.window().begin()
