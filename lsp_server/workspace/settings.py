@@ -257,15 +257,6 @@ class Settings(BaseModel):
             is_machine_wide=True,
         ),
     ] = ""
-    shadow: Annotated[
-        float,
-        Field(ge=0, le=1),
-        About(
-            "The fraction of suggestions, from 0 to 1, to compute again without drafts in idle time. The"
-            " statistics count the differences; there should be none.",
-            is_machine_wide=True,
-        ),
-    ] = 0.0
 
     @field_validator("languages")
     @classmethod
