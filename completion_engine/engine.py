@@ -77,7 +77,7 @@ class CompletionEngine:
         If the backend of `chain` fails later, the engine goes on with the target on the next one.
         """
         self.config, self.target, self.tokenizer, self.chain = config, target, tokenizer, chain
-        self.drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
+        self.drafters = build_drafters(config, target) if drafters is None else drafters
         self.preparation = RequestPreparation(config, target, tokenizer, self.drafters)
         self.background = BackgroundWork(self.preparation)
         self._edits = EditProposer(target, tokenizer)
@@ -90,7 +90,7 @@ class CompletionEngine:
         chain.fall_back(error)
 
         def build(target: LanguageModel) -> None:
-            drafters = build_drafters(config, target, tokenizer, note=chain.note)
+            drafters = build_drafters(config, target, chain.note)
             CompletionEngine.__init__(self, config, target, tokenizer, drafters, chain)
 
         chain.run_on_best(build)

@@ -43,7 +43,7 @@ def load_engine(
 
     def load() -> CompletionEngine:
         folder = ModelStore().ensure(config.target, report, should_stop)
-        return load_engine_from(folder, config, report, should_stop, warms_up=warms_up)
+        return load_engine_from(folder, config, report, warms_up=warms_up)
 
     try:
         return load()
@@ -53,11 +53,10 @@ def load_engine(
     return load()
 
 
-def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there already
+def load_engine_from(
     folder: Path,
     config: EngineConfig,
     report: Progress | None = None,
-    should_stop: ShouldStop | None = None,
     tokenizer: Tokenizer | None = None,
     *,
     warms_up: bool = True,
@@ -76,7 +75,7 @@ def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there alr
     chain = chain_for(options, config.device, config.dtype)
 
     def build(target: LanguageModel) -> CompletionEngine:
-        drafters = build_drafters(config, target, tokenizer, report, should_stop, chain.note)
+        drafters = build_drafters(config, target, chain.note)
         engine = CompletionEngine(config, target, tokenizer, drafters, chain)
         if warms_up:
             engine.chain = None  # a failure is handled by `run_on_best`, which also warms up the next target

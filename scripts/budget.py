@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 16_116, 97),
-    Cap("completion_engine", 27_318, 162),
+    Cap("lsp_server", 16_104, 97),
+    Cap("completion_engine", 27_033, 160),
     Cap("ngram_cache", 4_904, 26),
-    Cap("tests", 56_458, 408, but=("benchmarks",)),
-    Cap("tests/benchmarks", 13_472, 121),
+    Cap("tests", 56_148, 406, but=("benchmarks",)),
+    Cap("tests/benchmarks", 13_458, 121),
     Cap("scripts", 3_808, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 48_338, 285)
+WHOLE = Cap(" and ".join(SHIPPED), 48_041, 283)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
