@@ -12,17 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import Floats
 from completion_engine.cpu.kernels.packing import (
+    BLOCK,
     RECORDS,
-    TILE_OUTPUTS,
     PackedWeight,
     TileRecord,
+    assemble,
     find_units,
-    in_parts,
-    put_levels,
-    put_numbers,
     round_rows,
 )
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
@@ -52,17 +49,9 @@ def pack_blocks(weights: Sequence[QuantisedWeight], allowed: Collection[int] = R
     units = [_units_of(weight) for weight in weights]
     parts = [_levels_for(weight, record, unit) for weight, unit in zip(weights, units, strict=True)]
     levels = np.concatenate([part.levels for part in parts])
-    num_outputs, num_inputs = levels.shape
-    num_tiles = -(-num_outputs // TILE_OUTPUTS)
-    records = np.zeros((num_tiles, num_inputs // BLOCK, record.num_bytes), np.uint8)
-    in_parts(0, num_tiles, lambda first, end: put_levels(levels, record.bits, records, first, end))
-    scales = [
-        _by_tile(np.concatenate([part.scales[at] for part in parts])) for at in range(len(record.scales_at))
-    ]
-    put_numbers(records, record, scales, _by_tile(np.concatenate([part.floors for part in parts])))
-    all_units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
-    all_units[:num_outputs] = np.concatenate(units)
-    return PackedWeight(record, records, all_units, (num_outputs, num_inputs))
+    scales = [np.concatenate([part.scales[at] for part in parts]) for at in range(len(record.scales_at))]
+    floors = np.concatenate([part.floors for part in parts])
+    return assemble(record, levels, scales, floors, np.concatenate(units), levels.shape[1])
 
 
 def _fits(weight: QuantisedWeight, bits: int) -> bool:
@@ -98,7 +87,8 @@ def _rounded(weight: QuantisedWeight, units: Floats) -> _Levels:
     scales: Floats = np.empty((num_outputs, num_inputs // BLOCK), np.float32)
     for first in range(0, len(levels), _MAX_ROWS):
         end = min(first + _MAX_ROWS, len(levels))
-        round_rows(weight.values(first, end), units[first:end], levels[first:end], scales[first:end])
+        some = weight.values(first, end), units[first:end], levels[first:end], scales[first:end]
+        round_rows(*some, 0, end - first)
     return _Levels(levels, (scales,), np.zeros_like(scales))
 
 
@@ -114,10 +104,3 @@ def _units_of(weight: QuantisedWeight) -> Floats:
         others = (numbers[first:end] / np.float32(256) for numbers in (weight.scales, floors))
         find_units(np.concatenate([weight.values(first, end), *others], axis=1), units[first:end])
     return units
-
-
-def _by_tile(numbers: Floats) -> Floats:
-    """Numbers [num_outputs, num_blocks] as [num_tiles, num_blocks, TILE_OUTPUTS], which zeros fill up."""
-    padded = np.zeros((-len(numbers) % TILE_OUTPUTS, numbers.shape[1]), np.float32)
-    whole = np.concatenate([numbers, padded])
-    return np.ascontiguousarray(whole.reshape(-1, TILE_OUTPUTS, numbers.shape[1]).swapaxes(1, 2))

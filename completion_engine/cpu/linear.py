@@ -35,8 +35,8 @@ def quantise_rows(x: Tensor) -> RoundedRows:
 
 
 def packed(weight: Tensor) -> PackedWeight:
-    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
-    return pack(array_of(weight.detach().contiguous()), packed_bits())
+    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded to 8 bits."""
+    return pack(array_of(weight.detach().contiguous()))
 
 
 def packed_blocks(weights: Sequence[QuantisedWeight]) -> PackedWeight:

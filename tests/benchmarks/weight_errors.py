@@ -2,7 +2,7 @@
 
 Run as `python -m tests.benchmarks.weight_errors --target ID`. Compares two ways to pack a sample of the
 tensors with the numbers that the format's own library reads: with the file's levels and scales, as models are
-loaded, and with levels that are found again in bf16 numbers, as safetensors are.
+loaded, and with bf16 numbers that are rounded to 8 bits, as safetensors are.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Errors:
 
 
 def measure(model_id: str) -> dict[str, dict[str, Errors]]:
-    """By type of block: errors with the file's levels, and with levels found again."""
+    """By type of block: errors with the file's levels, and of rounding to 8 bits."""
     layout = read_layout(ModelStore().folder(model_id))
     if layout is None:
         raise SystemExit(f"{model_id} is not stored as a GGUF file.")
@@ -72,9 +72,9 @@ def measure(model_id: str) -> dict[str, dict[str, Errors]]:
         num_rows = min(tensor.shape[0], _MAX_ROWS)
         raw = data[tensor.offset : tensor.offset + num_rows * tensor.row_bytes].reshape(num_rows, -1)
         wanted = gguf.dequantize(raw, gguf.GGMLQuantizationType[tensor.kind])
-        errors = found.setdefault(tensor.kind, {"own": Errors(), "found": Errors()})
+        errors = found.setdefault(tensor.kind, {"own": Errors(), "rounded": Errors()})
         errors["own"].add(packed_blocks([quantised]), wanted)
-        errors["found"].add(packed(torch.from_numpy(wanted).to(torch.bfloat16)), wanted)
+        errors["rounded"].add(packed(torch.from_numpy(wanted).to(torch.bfloat16)), wanted)
     return found
 
 
@@ -85,7 +85,7 @@ def main() -> None:
     found = measure(parser.parse_args().target)
     for kind, errors in found.items():
         for levels, summed in errors.items():
-            sys.stdout.write(f"{kind:<6}{levels:<6} levels: {summed}\n")
+            sys.stdout.write(f"{kind:<6}{levels:<8} levels: {summed}\n")
     figures = {kind: {name: summed.relative for name, summed in pair.items()} for kind, pair in found.items()}
     sys.stdout.write(json.dumps(figures) + "\n")
 

@@ -16,8 +16,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba.core import cgutils
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, RECORDS, ROW_BYTES, TileRecord
+from completion_engine.cpu.kernels.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, TileRecord
 from completion_engine.cpu.kernels.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, many
 
 binding.initialize_native_asmparser()  # for `_Loop.add`

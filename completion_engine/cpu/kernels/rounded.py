@@ -14,7 +14,6 @@ from numba import carray  # type: ignore[attr-defined]  # numba does not say wha
 from torch import Tensor
 
 from completion_engine.cpu.kernels import rows
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import (
     COUNTER,
     Array,
@@ -25,7 +24,7 @@ from completion_engine.cpu.kernels.language import (
     places,
     task_of,
 )
-from completion_engine.cpu.kernels.packing import ROW_BYTES
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES
 from completion_engine.cpu.kernels.program import Step
 from completion_engine.cpu.kernels.vectors import bf16_at, byte_at, claim, float_at, int64_at
 

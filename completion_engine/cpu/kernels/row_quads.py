@@ -11,8 +11,14 @@ from typing import Any, NamedTuple, Protocol
 
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, ONE_BITS, ROW_BYTES, TILE_OUTPUTS, TileRecord
+from completion_engine.cpu.kernels.packing import (
+    BLOCK,
+    NUM_GROUPS,
+    ONE_BITS,
+    ROW_BYTES,
+    TILE_OUTPUTS,
+    TileRecord,
+)
 from completion_engine.cpu.kernels.rows import LANE_BYTES
 from completion_engine.cpu.kernels.vectors import F16, F32, I8, I16, I32, I64, Vectors, many
 

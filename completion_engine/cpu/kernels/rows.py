@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK, HALF_ZERO_LEVEL
 from completion_engine.cpu.kernels.language import (
     Array,
     Floats,
@@ -21,7 +20,7 @@ from completion_engine.cpu.kernels.language import (
     places,
     widened,
 )
-from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, HALF_ZERO_LEVEL, ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.vectors import (
     F32,
     I8,

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from completion_engine.cpu.kernels import dot
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.packing import (
+    BLOCK,
     ONE_BITS,
     RECORDS,
     ROW_BYTES,

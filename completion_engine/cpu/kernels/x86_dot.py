@@ -7,8 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, TILE_OUTPUTS, BlockRow, TileRecord
+from completion_engine.cpu.kernels.packing import BLOCK, NUM_GROUPS, TILE_OUTPUTS, BlockRow, TileRecord
 from completion_engine.cpu.kernels.row_quads import MaddQuads, QuadDot, VnniQuads
 from completion_engine.cpu.kernels.vectors import I1, I8, I16, I32, I64, Vectors, many
 

@@ -19,10 +19,9 @@ from torch.nn import functional
 
 from completion_engine import checksum
 from completion_engine.cpu.kernels import heads, rows, top_k
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import array_of, kernel, narrowed, widened
 from completion_engine.cpu.kernels.language import exponential as exponential_of
-from completion_engine.cpu.kernels.packing import ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm, of_numbers
 from completion_engine.target_model import threads
 
