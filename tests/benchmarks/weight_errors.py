@@ -19,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 
 from completion_engine.config import DEFAULT_TARGET
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
-from completion_engine.cpu.linear import packed, packed_blocks
+from completion_engine.cpu.linear import packed
 from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.weights import GgufWeights
@@ -73,7 +74,7 @@ def measure(model_id: str) -> dict[str, dict[str, Errors]]:
         raw = data[tensor.offset : tensor.offset + num_rows * tensor.row_bytes].reshape(num_rows, -1)
         wanted = gguf.dequantize(raw, gguf.GGMLQuantizationType[tensor.kind])
         errors = found.setdefault(tensor.kind, {"own": Errors(), "rounded": Errors()})
-        errors["own"].add(packed_blocks([quantised]), wanted)
+        errors["own"].add(pack_blocks([quantised]), wanted)
         errors["rounded"].add(packed(torch.from_numpy(wanted).to(torch.bfloat16)), wanted)
     return found
 

@@ -194,7 +194,7 @@ class _Loop:
         sums = make.step(self._sums, builder.and_(block, I64(NUM_SUMS - 1)), SUM_BYTES)
         scales, floors = (
             builder.fpext(make.load(weights, at, many(F16)), many(F32))
-            for at in (record.scales_at[0], record.floors_at or record.scales_at[0])
+            for at in (record.scales_at, record.floors_at or record.scales_at)
         )
         for row, total in enumerate(totals):
             scale_at, share_at = ((BLOCK + number) * size + 4 * row for number in (0, 12))

@@ -1,4 +1,4 @@
-"""How weights lie in memory: in blocks of 32 inputs with a scale or two, and 4, 5, 6 or 8 bits a level.
+"""How weights lie in memory: in blocks of 32 inputs with a scale each, and 4, 5 or 8 bits a level.
 
 Plain numbers are rounded to 8 bits; `block_packing` takes over the levels of weights that come rounded. A
 tile is sixteen outputs side by side, and the unit that a thread multiplies.
@@ -6,7 +6,7 @@ tile is sixteen outputs side by side, and the unit that a thread multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,11 +28,10 @@ from completion_engine.cpu.kernels.vectors import sum_of_products
 from completion_engine.target_model.threads import num_threads_here
 
 BLOCK = 32  # inputs that share a scale
-HALF_ZERO_LEVEL = 32  # the level of zero in a half of a block
 TILE_OUTPUTS = 16  # outputs side by side
 NUM_GROUPS = BLOCK // 4  # groups of four inputs, which one instruction multiplies
 ZERO_LEVELS = (16, 128)  # levels of zero in a block
-ROW_BYTES = BLOCK + 6 * 4  # bytes of a block of a rounded row, see `rounded.RoundedRows`
+ROW_BYTES = BLOCK + 4 * 4  # bytes of a block of a rounded row, see `rounded.RoundedRows`
 ONE_BITS = 127 << 23  # bits of the float32 one
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
@@ -43,37 +42,34 @@ _SMALLEST, _SMALLEST_HALF = _F32(1e-30), np.float16(2**-24)
 class TileRecord:
     """How a block of a tile lies: levels, then fp16 numbers for each output. Places are in bytes.
 
-    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors. A block has
-    one scale, or one for each half; `zeros` are the numbers beside a row's levels that take the zero level
-    off (see `rounded.RoundedRows`), one for each scale.
+    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors. `zero` is
+    the number beside a row's levels that takes the zero level off (see `rounded.RoundedRows`), 0 for none.
     """
 
     bits: int
     num_bytes: int
-    scales_at: tuple[int, ...]
+    scales_at: int
     zero_level: int = 0
-    zeros: tuple[int, ...] = ()
+    zero: int = 0
     highs_at: int = 0  # the bits above the fourth
     floors_at: int = 0
 
 
 RECORDS = {
-    4: TileRecord(4, 320, scales_at=(256,), floors_at=288),
-    5: TileRecord(5, 352, scales_at=(320,), zero_level=ZERO_LEVELS[0], zeros=(1,), highs_at=256),
-    6: TileRecord(6, 448, scales_at=(384, 416), zero_level=HALF_ZERO_LEVEL, zeros=(4, 5), highs_at=256),
-    8: TileRecord(8, 544, scales_at=(512,), zero_level=ZERO_LEVELS[1], zeros=(2,)),
+    4: TileRecord(4, 320, scales_at=256, floors_at=288),
+    5: TileRecord(5, 352, scales_at=320, zero_level=ZERO_LEVELS[0], zero=1, highs_at=256),
+    8: TileRecord(8, 544, scales_at=512, zero_level=ZERO_LEVELS[1], zero=2),
 }
 
 
 class BlockRow(NamedTuple):
     """Where a block of a rounded row lies, as LLVM's addresses; see `rounded.RoundedRows`.
 
-    `zeros` are those of what its levels add up to times minus the zero level, for each scale of a block; none
-    where that is zero.
+    `zero` is that of what its levels add up to times minus the zero level; None where that is zero.
     """
 
     levels: Any
-    zeros: tuple[Any, ...]
+    zero: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +100,30 @@ def pack(weight: Array) -> PackedWeight:
     levels = np.empty((num_outputs, num_blocks * BLOCK), np.uint8)
     scales: Floats = np.empty((num_outputs, num_blocks), np.float32)
     in_parts(num_outputs, lambda first, end: round_rows(weight, units, levels, scales, first, end))
-    return assemble(RECORDS[8], levels, (scales,), scales, units, num_inputs)
+    return assemble(RECORDS[8], levels, scales, scales, units, num_inputs)
 
 
 def assemble(
     record: TileRecord,
     levels: Array,
-    scales: Sequence[Floats],
+    scales: Floats,
     floors: Floats,
     units: Floats,
     num_inputs: int,
 ) -> PackedWeight:
     """A weight of levels [num_outputs, num_blocks * BLOCK], with scales and floors [num_outputs, num_blocks].
 
-    There are scales for each part of a block that has one; floors are ignored if the record has none.
+    Floors are ignored if the record has none.
     """
     num_outputs, num_blocks = floors.shape
     num_tiles = -(-num_outputs // TILE_OUTPUTS)
     records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
     in_parts(num_tiles, lambda first, end: put_levels(levels, record.bits, records, first, end))
-    _put_numbers(records, record, [_by_tile(part) for part in scales], _by_tile(floors))
+    halves = _by_tile(scales).astype(np.float16)
+    # No scale is zero, because zero has no exponent that products could add to.
+    _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), record.scales_at)
+    if record.floors_at:
+        _put_halves(records, _by_tile(floors).astype(np.float16), record.floors_at)
     all_units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
     all_units[:num_outputs] = units
     return PackedWeight(record, records, all_units, (num_outputs, num_inputs))
@@ -134,16 +134,6 @@ def _by_tile(numbers: Floats) -> Floats:
     padded = np.zeros((-len(numbers) % TILE_OUTPUTS, numbers.shape[1]), np.float32)
     whole = np.concatenate([numbers, padded])
     return np.ascontiguousarray(whole.reshape(-1, TILE_OUTPUTS, numbers.shape[1]).swapaxes(1, 2))
-
-
-def _put_numbers(records: Array, record: TileRecord, scales: Sequence[Floats], floors: Floats) -> None:
-    """Write scales, and floors where a record has them, each [num_tiles, num_blocks, TILE_OUTPUTS]."""
-    for at, numbers in zip(record.scales_at, scales, strict=True):
-        halves = numbers.astype(np.float16)
-        # No scale is zero, because zero has no exponent that products could add to.
-        _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), at)
-    if record.floors_at:
-        _put_halves(records, floors.astype(np.float16), record.floors_at)
 
 
 def in_parts(number: int, work: Callable[[int, int], object]) -> None:
@@ -159,12 +149,11 @@ def unpack(weight: PackedWeight, outputs: Array) -> Floats:
     record = weight.record
     found: Floats = np.empty((len(outputs), weight.records.shape[1] * BLOCK), np.float32)
     read_levels(weight.records, outputs, record.bits, found)
-    parts = found.reshape(len(outputs), -1, len(record.scales_at), BLOCK // len(record.scales_at))
-    parts -= record.zero_level
-    for part, at in enumerate(record.scales_at):
-        parts[:, :, part] *= _halves_of(weight.records, at, outputs)
+    blocks = found.reshape(len(outputs), -1, BLOCK)
+    blocks -= record.zero_level
+    blocks *= _halves_of(weight.records, record.scales_at, outputs)
     if record.floors_at:
-        parts[:, :, 0] += _halves_of(weight.records, record.floors_at, outputs)
+        blocks += _halves_of(weight.records, record.floors_at, outputs)
     return found[:, : weight.shape[1]] * weight.units[outputs, None]
 
 
@@ -248,9 +237,6 @@ def read_levels(records: Array, outputs: Array, bits: int, levels: Floats) -> No
                     level = _I32(record[64 * (group % 4) + place] >> (4 * (group // 4))) & 15
                     if bits == 5:
                         level += ((_I32(record[256 + 8 * group + place // 8]) >> (place % 8)) & 1) * 16
-                    elif bits == 6:
-                        highs = _I32(record[256 + 64 * (group // 4) + place])
-                        level += ((highs >> (2 * (group % 4))) & 3) * 16
                 levels[row, block * BLOCK + at] = level
 
 
@@ -272,11 +258,3 @@ def _put_levels(levels: Any, bits: Any, record: Any) -> None:
                     level = levels[2 * pair + at // 4, 4 * group + at % 4]
                     high = _U8(high | ((level >> 4) << at))
                 record[256 + 8 * group + pair] = high
-    if bits == 6:
-        for half in range(2):
-            for place in range(4 * TILE_OUTPUTS):
-                high = _U8(0)
-                for group in range(NUM_GROUPS // 2):
-                    level = levels[place // 4, 4 * (4 * half + group) + place % 4]
-                    high = _U8(high | ((level >> 4) << (2 * group)))
-                record[256 + 64 * half + place] = high

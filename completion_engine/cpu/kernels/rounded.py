@@ -65,13 +65,12 @@ class RoundedRows:
 
     A group holds, for each block, the levels of all its rows [group_size, BLOCK] int8. Then follow, for each
     row: the float32 value of a level, a power of two; the sum of its levels times minus each of
-    `ZERO_LEVELS`, as int32; the sum times the first as float32; and the sum of the levels of each half times
-    minus `HALF_ZERO_LEVEL`, as int32. Rows that fill up the last group are zeros: other numbers might be so
-    small that they slow the product.
+    `ZERO_LEVELS`, as int32; and the sum times the first as float32. Rows that fill up the last group are
+    zeros: other numbers might be so small that they slow the product.
 
     After all groups follow, for each block of each group again, sums by lanes of 16 bits, which AVX2 begins
-    with: the sums of the first two levels of all fours, and of the last two, times minus one of
-    `rows.LANE_ZERO_LEVELS`, as two int16 for each row; for the whole block, then for each half.
+    with: the sums of the first two levels of all fours, and of the last two, times minus the first of
+    `ZERO_LEVELS`, as two int16 for each row.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:

@@ -5,6 +5,7 @@ A row is one token's numbers. Arrays of numbers are float32 or bf16 (see `langua
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from completion_engine.cpu.kernels.language import (
     places,
     widened,
 )
-from completion_engine.cpu.kernels.packing import BLOCK, HALF_ZERO_LEVEL, ONE_BITS, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.vectors import (
     F32,
     I8,
@@ -34,9 +35,7 @@ from completion_engine.cpu.kernels.vectors import (
 )
 
 MAX_LEVEL = 127
-# For the lanes of `RoundedRows`: a whole block, then each half.
-LANE_ZERO_LEVELS = (ZERO_LEVELS[0], HALF_ZERO_LEVEL, HALF_ZERO_LEVEL)
-LANE_BYTES = 4 * len(LANE_ZERO_LEVELS)
+LANE_BYTES = 4  # of a block of a row, see `rounded.RoundedRows`
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
 _SMALLEST_SCALE = 2.0**-99  # scale of zeros; its inverse is still finite
 _FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
@@ -187,20 +186,14 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, lanes: 
     found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
     for at, part in enumerate(found):
         make.store(builder.trunc(part, many(I8)), levels, LANES * at)
-    lane_sums = [_by_lanes(make, part) for part in found]
-    halves = [builder.add(*sums) for sums in lane_sums]
-    total = builder.add(*halves)
+    lane_sums = _by_lanes(make, reduce(builder.add, found))
+    total = builder.add(*lane_sums)
     zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
     share = builder.fmul(scale, builder.sitofp(total, F32))
-    half_zeros = [builder.mul(half, I32(-HALF_ZERO_LEVEL)) for half in halves]
-    for at, number in enumerate((scale, *zeros, share, *half_zeros)):
+    for at, number in enumerate((scale, *zeros, share)):
         make.store(number, make.step(beside, step, at), 0)
-    both = [builder.add(*pair) for pair in zip(*lane_sums, strict=True)]
-    for at, (level, sums) in enumerate(zip(LANE_ZERO_LEVELS, (both, *lane_sums), strict=True)):
-        first, second = (builder.trunc(builder.mul(x, I32(-level)), I16) for x in sums)
-        place = make.step(lanes, step, at)
-        make.store(first, place, 0)
-        make.store(second, place, 2)
+    for at, lane_sum in enumerate(lane_sums):
+        make.store(builder.trunc(builder.mul(lane_sum, I32(-ZERO_LEVELS[0])), I16), lanes, 2 * at)
 
 
 def _by_lanes(make: Vectors, levels: Any) -> tuple[Any, Any]:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from completion_engine.cpu.block_packing import pack_blocks
-from completion_engine.cpu.kernels import product
-from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
+from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight
-from completion_engine.cpu.kernels.product import Product, packed_bits
-from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed, packed_blocks, quantise_rows
+from completion_engine.cpu.kernels.product import Product
+from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed, quantise_rows
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.threads import num_threads_here, use_threads
 
@@ -55,14 +54,14 @@ def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool
 @pytest.mark.parametrize("instruction_set", instruction_sets())
 @pytest.mark.parametrize(
     ("bits", "ends"),
-    [(8, (-127, 3, 40, 127)), (6, (-32, -7, 13, 31)), (5, (-16, 3, 14, 15)), (4, (0, 2, 7, 15))],
+    [(8, (-127, 3, 40, 127)), (5, (-16, 3, 14, 15)), (4, (0, 2, 7, 15))],
 )
 def test_whole_numbers_come_out_exactly(bits: int, ends: tuple[int, ...], instruction_set: int) -> None:
     """Sums of the largest levels do not saturate."""
     levels = np.full((16, 16, 32), ends[-1], np.int8)
     levels[1::2] = ends[0]
     levels[:, :, : len(ends)] = ends
-    scales = np.ones((16, 32 if bits == 6 else 16), np.float32)
+    scales = np.ones((16, 16), np.float32)
     floors = np.zeros_like(scales) if bits == 4 else None
     weight = QuantisedWeight(levels.reshape(16, -1), scales, min(ends), max(ends), floors)
     x = torch.full((8, 512), 127.0)
@@ -97,25 +96,24 @@ def test_rows_and_channels_of_zeros_give_zero() -> None:
 
 
 def rounded(bits: int, num_blocks: int = 3, num_outputs: int = 48) -> QuantisedWeight:
-    """A weight as files hold it: each block of 32 inputs, or with 6 bits half of one, has a scale."""
+    """A weight as files hold it: each block of 32 inputs has a scale."""
     rng = np.random.default_rng(bits)
     lowest = 0 if bits == 4 else -(2 ** (bits - 1))
     levels = rng.integers(lowest, lowest + 2**bits, (num_outputs, num_blocks * 32)).astype(np.int8)
-    scales = (rng.random((num_outputs, num_blocks * (2 if bits == 6 else 1))) + 0.01).astype(np.float32)
+    scales = (rng.random((num_outputs, num_blocks)) + 0.01).astype(np.float32)
     floors = -rng.random(scales.shape).astype(np.float32) if bits == 4 else None
     return QuantisedWeight(levels, scales, lowest, lowest + 2**bits - 1, floors)
 
 
 @needs_bytes
-@pytest.mark.parametrize(("bits", "num_bits"), [(4, 5), (5, 5.5), (6, 7), (8, 8.5)])
+@pytest.mark.parametrize(("bits", "num_bits"), [(4, 5), (5, 5.5), (8, 8.5)])
 def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bits: float) -> None:
     weight = rounded(bits)
-    num_bytes = 32 * (num_bits if bits in packed_bits() else 8.5) / 8
-    linear = QuantisedLinear(packed_blocks([weight]))
+    num_bytes = 32 * num_bits / 8
+    linear = QuantisedLinear(pack_blocks([weight]))
     assert linear.num_bytes == 48 * (3 * num_bytes + 4)  # a block's levels and scales, and each output's unit
     found, wanted = linear.rows(torch.arange(48)), torch.from_numpy(weight.values(0, 48))
-    limit = 0.001 if bits in packed_bits() else 0.008  # scales are rounded to float16
-    assert (found - wanted).norm() < limit * wanted.norm()
+    assert (found - wanted).norm() < 0.001 * wanted.norm()  # scales are rounded to float16
 
 
 @needs_bytes
@@ -131,18 +129,7 @@ def test_plain_numbers_take_eight_bits() -> None:
 def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int, bits: int) -> None:
     weight, x = rounded(bits, num_outputs=41), random(num_rows, 96, seed=1)
     exact = x @ torch.from_numpy(weight.values(0, 41)).T
-    assert (QuantisedLinear(packed_blocks([weight]))(x) - exact).norm() < 0.02 * exact.norm()
-
-
-@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
-def test_halves_of_blocks_get_scales_where_that_pays(
-    instruction_set: Dot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A weight for 6 bits takes 8 elsewhere, as on a matrix unit, which multiplies whole blocks."""
-    monkeypatch.setattr(product, "instruction_sets", lambda: [INSTRUCTION_SETS.index(instruction_set)])
-    allowed = product.packed_bits.__wrapped__()
-    found = [pack_blocks([rounded(bits)], allowed).record.bits for bits in (6, 5)]
-    assert found == [6 if instruction_set.prefers_halves else 8, 5]
+    assert (QuantisedLinear(pack_blocks([weight]))(x) - exact).norm() < 0.02 * exact.norm()
 
 
 @needs_bytes
