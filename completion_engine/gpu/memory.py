@@ -25,6 +25,7 @@ from completion_engine.target_model.weights import WeightKind
 WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
+_CAPACITY = 8192  # positions of a cache that a card should have room for
 _SLACK = 1.03  # an allocator cannot use every byte
 BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8}
 
@@ -147,14 +148,14 @@ def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -
     )
 
 
-def largest_fitting(free_bytes: int, capacity: int = 8192, num_slots: int = 4) -> dict[Bits, str]:
+def largest_fitting(free_bytes: int, num_slots: int = 4) -> dict[Bits, str]:
     """By the bits of its weights the largest of `GEOMETRIES` that fits; kinds with none are left out."""
     kinds: tuple[Bits, ...] = (16, 8)
     return {
         bits: size
         for bits in kinds
         for size, geometry in GEOMETRIES.items()
-        if plan_memory(geometry, bits, capacity, num_slots).num_bytes <= free_bytes
+        if plan_memory(geometry, bits, _CAPACITY, num_slots).num_bytes <= free_bytes
     }
 
 
