@@ -52,6 +52,7 @@ class GroupShape(NamedTuple):
 
 
 _SHAPE = places(GroupShape, 0)
+SHAPE_SIZE = len(_SHAPE)
 
 
 @kernel
@@ -77,7 +78,7 @@ def norm(x: Array, eps: float, normed: Array) -> None:
 
 @kernel
 def add_norm_levels(
-    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: Array, shape: Array
+    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: int, shape: Array
 ) -> None:
     """`add_norm` of one row, rounded; see `levels`."""
     normed = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
@@ -89,7 +90,7 @@ def add_norm_levels(
 
 
 @kernel
-def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape: Array) -> None:
+def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: int, shape: Array) -> None:
     """`silu(gate) * up` of one row [2 * num_outputs], rounded; see `levels`."""
     gated = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
     gated[num_outputs:] = 0
@@ -99,8 +100,10 @@ def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape
 
 
 @kernel
-def levels(x: Array, row: int, memory: Array, shape: Array) -> None:
-    """Fill one row of `rounded.RoundedRows` with the nearest levels of x [num_rows, num_inputs]."""
+def levels(x: Array, row: int, memory: int, shape: Array) -> None:
+    """Fill one row of the `rounded.RoundedRows` at an address with the nearest levels of x [num_rows,
+    num_inputs].
+    """
     wide = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
     wide[x.shape[1] :] = 0
     for at in range(x.shape[1]):
@@ -158,8 +161,8 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
     num_held = num_before + shape[_SHAPE.last_size]
     for block in range(num_blocks):
         before = first * num_blocks + block * size
-        start = memory.ctypes.data + before * ROW_BYTES
-        lanes = memory.ctypes.data + num_held * num_blocks * ROW_BYTES + before * LANE_BYTES + 4 * place
+        start = memory + before * ROW_BYTES
+        lanes = memory + num_held * num_blocks * ROW_BYTES + before * LANE_BYTES + 4 * place
         numbers, levels = x.ctypes.data + 4 * BLOCK * block, start + place * BLOCK
         _round_block(numbers, levels, start + size * BLOCK + 4 * place, lanes, 4 * size)
 
