@@ -191,11 +191,6 @@ class NgramIndex:
             paths = self._table.stored()
         return Stored.of((part.segment for part in parts), paths)
 
-    def check_integrity(self) -> None:
-        """AssertionError when views, entries and segments contradict each other."""
-        with self._lock:
-            self._live.check_integrity()
-
     # Writers' inner parts
 
     def _add(self, documents: Sequence[tuple[str, Tokens]], *, is_overlay: bool) -> None:
