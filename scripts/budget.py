@@ -24,12 +24,12 @@ SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 16_104, 97),
     Cap("completion_engine", 26_662, 159),
-    Cap("ngram_cache", 4_842, 26),
+    Cap("ngram_cache", 4_834, 26),
     Cap("tests", 56_107, 406, but=("benchmarks",)),
     Cap("tests/benchmarks", 13_456, 121),
     Cap("scripts", 3_808, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 47_608, 282)
+WHOLE = Cap(" and ".join(SHIPPED), 47_600, 282)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:
