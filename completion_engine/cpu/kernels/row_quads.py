@@ -24,7 +24,7 @@ from completion_engine.cpu.kernels.vectors import F16, F32, I8, I16, I32, I64, V
 
 QUAD = 4
 _LANES = 8  # outputs of a register
-_HALVES = (0, 1)  # of a tile's outputs
+_HALVES = (0, 1)  # a tile has two halves of outputs
 _BYTES, _WORDS, _SUMS, _FLOATS = many(I8, BLOCK), many(I16, 16), many(I32, _LANES), many(F32, _LANES)
 _REGISTER = 32  # bytes
 

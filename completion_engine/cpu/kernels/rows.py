@@ -35,7 +35,7 @@ from completion_engine.cpu.kernels.vectors import (
 )
 
 MAX_LEVEL = 127
-LANE_BYTES = 4  # of a block of a row, see `rounded.RoundedRows`
+LANE_BYTES = 4  # each block of a row has them, see `rounded.RoundedRows`
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
 _SMALLEST_SCALE = 2.0**-99  # scale of zeros; its inverse is still finite
 _FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
