@@ -59,7 +59,7 @@ _CONFIG = {
     "tie_word_embeddings": True,
     "vocab_size": _NUM_TOKENS,
 }
-# Types of the products' weights: together they are packed in 4, 5, 6 and 8 bits, and some are rounded.
+# Types of the products' weights: together they are packed in 4, 5 and 8 bits, and some are rounded.
 _QUANTISED = {
     "self_attn.q_proj": ("Q5_0", _ATTENDED, _HIDDEN),
     "self_attn.k_proj": ("Q8_0", _KEPT, _HIDDEN),

@@ -18,10 +18,10 @@ DEFAULT_DRAFTERS: tuple[Drafter, ...] = ("ngram", "neural")
 class EngineConfig:
     """Target, drafters and the machine to run them on.
 
-    `draft_model` drafts in place of the target's own trained drafter: a smaller model of the target's
-    family, or a folder that `scripts/distillation` wrote. `drafts_trees` verifies guesses of all sources
-    in one tree where the machine can do that exactly, else their likeliest chain. `prefix_chars`
-    and `suffix_chars` bound the text around the cursor that the target sees; 0 takes what suits the device.
+    `draft_model` is the path of a trained drafter, a folder that `scripts/distillation` wrote, in place of
+    the one that is shipped for the target. `drafts_trees` verifies guesses of all sources in one tree where
+    the machine can do that exactly, else their likeliest chain. `prefix_chars` and `suffix_chars` bound the
+    text around the cursor that the target sees; 0 takes what suits the device.
     `context_tokens` bounds the repository context in front of it; below 0 it follows from what a token costs.
     `num_slots` places keep their KV cache at the same time.
     """
@@ -43,9 +43,4 @@ class EngineConfig:
             raise UserError(
                 f"Unknown drafter {unknown[0]!r}.",
                 advice=f"Choose from: {', '.join(DRAFTERS)}. An empty list decodes without drafts.",
-            )
-        if self.draft_model == self.target:
-            raise UserError(
-                f"The draft model {self.draft_model!r} is the target itself.",
-                advice="Choose a smaller model of the same family, or remove the setting draftModel.",
             )

@@ -19,7 +19,6 @@ from completion_engine.decoding.completion import CompletionBuilder, run
 from completion_engine.decoding.ending import Limits, TextRules, rules_at, suppression
 from completion_engine.decoding.loop import Decoding
 from completion_engine.decoding.preparation import PreparedRequest, RequestPreparation
-from completion_engine.decoding.shadow import DraftedCompletion, ShadowChecks
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import SlipstreamError
@@ -78,10 +77,9 @@ class CompletionEngine:
         If the backend of `chain` fails later, the engine goes on with the target on the next one.
         """
         self.config, self.target, self.tokenizer, self.chain = config, target, tokenizer, chain
-        self.drafters = build_drafters(config, target, tokenizer) if drafters is None else drafters
+        self.drafters = build_drafters(config, target) if drafters is None else drafters
         self.preparation = RequestPreparation(config, target, tokenizer, self.drafters)
         self.background = BackgroundWork(self.preparation)
-        self.shadow = ShadowChecks(target, tokenizer)
         self._edits = EditProposer(target, tokenizer)
 
     def fall_back(self, chain: BackendChain, error: Exception) -> None:
@@ -92,7 +90,7 @@ class CompletionEngine:
         chain.fall_back(error)
 
         def build(target: LanguageModel) -> None:
-            drafters = build_drafters(config, target, tokenizer, note=chain.note)
+            drafters = build_drafters(config, target, chain.note)
             CompletionEngine.__init__(self, config, target, tokenizer, drafters, chain)
 
         chain.run_on_best(build)
@@ -132,9 +130,6 @@ class CompletionEngine:
         except CancelledError:
             self.background.follow(prepared)
             raise
-        if request.shadow and not finish.is_suppressed:
-            tokens, bias = tuple(decoding.tokens), decoding.bias
-            self.shadow.take(DraftedCompletion(request, prepared.prompt, tokens, bias))
         num_context, scores = prepared.prompt.num_context, request.filters_by_confidence
         builder = CompletionBuilder(request, rules, self.tokenizer, num_context, scores)
         completion = builder.build(decoding, finish, begin_s)
@@ -187,7 +182,7 @@ class CompletionEngine:
 
     @with_fallback
     def idle(self, cancellation: Cancellation, *, is_late: bool = False) -> bool:
-        """Run one step of background work: write on after an answer, prefetch, or check an answer.
+        """Run one step of background work: write on after an answer, or prefetch.
 
         A step stays short if several windows share the engine. A request ends its pass at once, unless it
         needs the result of that pass; if the work `is_late`, no request does. Return False when nothing is
@@ -198,10 +193,7 @@ class CompletionEngine:
         is_in_vain = self.background.vain_test(cancellation, is_late=is_late)
         try:
             with self.target.decoder.brake.pulled_by(cancellation, is_in_vain):
-                if self.background.current is None:
-                    return self.shadow.step()
-                goes_on = self.background.step(self._new_stats(), cancellation)
-                return goes_on or self.shadow.is_waiting
+                return self.background.step(self._new_stats(), cancellation)
         except CancelledError:
             return True
 
@@ -222,14 +214,12 @@ class CompletionEngine:
         self.background.forget(document)
         self.preparation.forget(document)
         forget_texts()
-        self.shadow.forget(document)
         self._edits.forget()
 
     def describe(self) -> dict[str, Any]:
         """Describe what runs here, for `stats` and `doctor`."""
         target = self.target
         return {
-            "shadow": self.shadow.describe(),
             "state": "ready",
             "target": self.config.target,
             "device": str(target.device),
@@ -243,7 +233,6 @@ class CompletionEngine:
             "num_weight_bytes": target.num_weight_bytes,
             "num_cache_bytes": self.preparation.num_cache_bytes
             + target.num_branch_bytes
-            + self.shadow.num_bytes
             + self._edits.num_cache_bytes,
             "num_drafter_bytes": sum(drafter.num_bytes for drafter in self.drafters.values()),
             **(

@@ -15,7 +15,7 @@ from completion_engine.loading.gpu_target import LoadOptions
 from completion_engine.loading.model import chain_for
 from completion_engine.models import ModelStore
 from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import CompletionRequest, Progress, ShouldStop
+from completion_engine.request import CompletionRequest, Progress
 from completion_engine.runtime import give_back
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
@@ -30,7 +30,6 @@ _WARM_UP_LANGUAGE, _NUM_WARM_UP_TOKENS = "python", 8
 def load_engine(
     config: EngineConfig,
     report: Progress | None = None,
-    should_stop: ShouldStop | None = None,
     *,
     warms_up: bool = True,
 ) -> CompletionEngine:
@@ -42,8 +41,8 @@ def load_engine(
     """
 
     def load() -> CompletionEngine:
-        folder = ModelStore().ensure(config.target, report, should_stop)
-        return load_engine_from(folder, config, report, should_stop, warms_up=warms_up)
+        folder = ModelStore().ensure(config.target, report)
+        return load_engine_from(folder, config, report, warms_up=warms_up)
 
     try:
         return load()
@@ -53,11 +52,10 @@ def load_engine(
     return load()
 
 
-def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there already
+def load_engine_from(
     folder: Path,
     config: EngineConfig,
     report: Progress | None = None,
-    should_stop: ShouldStop | None = None,
     tokenizer: Tokenizer | None = None,
     *,
     warms_up: bool = True,
@@ -76,7 +74,7 @@ def load_engine_from(  # noqa: PLR0913 - as `load_engine`, and what is there alr
     chain = chain_for(options, config.device, config.dtype)
 
     def build(target: LanguageModel) -> CompletionEngine:
-        drafters = build_drafters(config, target, tokenizer, report, should_stop, chain.note)
+        drafters = build_drafters(config, target, chain.note)
         engine = CompletionEngine(config, target, tokenizer, drafters, chain)
         if warms_up:
             engine.chain = None  # a failure is handled by `run_on_best`, which also warms up the next target

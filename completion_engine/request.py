@@ -113,12 +113,11 @@ class CompletionRequest:
     to choose: alternatives are written until `patience_ms`. A user asked by a key where it `is_explicit`, and
     waits for the best prompt too. It `is_repeated` if the same cursor was answered before: a better prompt
     that is computed by now may change the answer. `waited_ms` of the deadline passed before the
-    engine could begin: less time is left, for the same prompt. `id` names the request in logs. `shadow` is
-    the share of such requests, 0 to 1, that is checked afterwards against plain decoding. `repository_memory`
-    turns repository bias on or off; `auto` follows what is usual for the target. Text is shown while its
-    probability of being right is at least 1 - `eagerness`, by the target's own calibrated estimate; with 1
-    all of it is. No text is written where the cursor is in one of `suppressed_in`. The text leaves
-    this machine only where it `may_leave`: nothing excludes the document.
+    engine could begin: less time is left, for the same prompt. `repository_memory` turns repository bias on
+    or off; `auto` follows what is usual for the target. Text is shown while its probability of being right is
+    at least 1 - `eagerness`, by the target's own calibrated estimate; with 1 all of it is. No text is written
+    where the cursor is in one of `suppressed_in`. The text leaves this machine only where it `may_leave`:
+    nothing excludes the document.
     """
 
     prefix: str
@@ -137,8 +136,6 @@ class CompletionRequest:
     num_candidates: int = 1
     is_explicit: bool = False
     is_repeated: bool = False
-    id: str = ""
-    shadow: float = 0.0
     repository_memory: MemorySetting = "auto"
     eagerness: float = 1.0
     suppressed_in: frozenset[Surroundings] = frozenset()

@@ -169,7 +169,7 @@ class MachineModels:
             with _loading_alone(report, should_stop):
                 chooser = self._chooser()
                 with chooser.loading(config.target):
-                    engine = load_engine_from(folder, config, report, should_stop, tokenizer)
+                    engine = load_engine_from(folder, config, report, tokenizer)
                 chooser.record(engine.describe())
                 return engine
 

@@ -69,7 +69,6 @@ class TokenBuffer:
         *,
         max_nodes: int,
         max_depth: int,
-        min_match: int = 1,
     ) -> Lookup:
         """Return the continuations of the longest suffix of `context` that occurs here, as the index does.
 
@@ -77,14 +76,13 @@ class TokenBuffer:
         """
         tail = context[-MAX_CONTEXT:]
         query = (tail.tolist() if isinstance(tail, np.ndarray) else list(tail))[::-1]
-        min_match = max(1, min_match)
         levels = self._match(query)
         length = len(levels)
-        if length < min_match:
+        if not length:
             return NOTHING
         ends = levels[-1]
         longest = self._occurrences(ends, max_depth)
-        shorter_length = shorter_match(length, len(ends), min_match)
+        shorter_length = shorter_match(length, len(ends))
         shorter: list[Occurrence] = []
         if shorter_length:
             also = levels[shorter_length - 1]

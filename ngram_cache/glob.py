@@ -104,7 +104,8 @@ class _Translation:
             elif byte == ord("["):
                 self._pieces.append(_one_of(self._members()))
             else:
-                self._pieces.append(_quoted(self._take() if byte == ord("\\") else byte))
+                literal = self._take() if byte == ord("\\") else byte
+                self._pieces.append(rb"\x%02x" % literal)
         return b"".join(self._pieces)
 
     def _take(self) -> int:
@@ -187,7 +188,3 @@ def _one_of(members: frozenset[int]) -> bytes:
         else:
             runs.append([byte, byte])
     return b"[" + b"".join(rb"\x%02x-\x%02x" % (first, last) for first, last in runs) + b"]"
-
-
-def _quoted(byte: int) -> bytes:
-    return rb"\x%02x" % byte

@@ -53,18 +53,15 @@ class NgramIndex:
         *,
         max_nodes: int,
         max_depth: int,
-        min_match: int = 1,
         exclude: str = "",
     ) -> Lookup:
         """Return the most probable continuations of the longest suffix of `context` [n] that occurs.
 
-        At most `max_nodes` nodes, at most `max_depth` tokens deep; none if the match is shorter than
-        `min_match` tokens. The path `exclude` is not searched, stored or as an overlay. Raises ValueError if
-        the context holds a value that is not a token id.
+        At most `max_nodes` nodes, at most `max_depth` tokens deep. The path `exclude` is not searched, stored
+        or as an overlay. Raises ValueError if the context holds a value that is not a token id.
         """
-        limits = TreeLimits(max_nodes, max_depth, min_match)
         parts, hidden = self._live.without(exclude)
-        return search(parts, context, hidden, limits)
+        return search(parts, context, hidden, TreeLimits(max_nodes, max_depth))
 
     def view(self, *, exclude: str = "") -> IndexView:
         """Return a frozen view of what is searched now; `exclude` as in `lookup`."""
@@ -119,11 +116,6 @@ class NgramIndex:
     def num_tokens(self) -> int:
         """Number of tokens that are searched."""
         return sum(part.num_live_tokens for part in self._live.parts)
-
-    @property
-    def num_stored_tokens(self) -> int:
-        """Number of tokens in memory, with forgotten and hidden versions."""
-        return sum(part.segment.num_tokens for part in self._live.parts)
 
     @property
     def num_segments(self) -> int:
@@ -198,11 +190,6 @@ class NgramIndex:
             parts = self._live.parts
             paths = self._table.stored()
         return Stored.of((part.segment for part in parts), paths)
-
-    def check_integrity(self) -> None:
-        """AssertionError when views, entries and segments contradict each other."""
-        with self._lock:
-            self._live.check_integrity()
 
     # Writers' inner parts
 

@@ -78,11 +78,6 @@ class VersionTable:
     def __contains__(self, version: int) -> bool:
         return version in self._paths
 
-    @property
-    def num_versions(self) -> int:
-        """Number of versions that are not forgotten, hidden ones included."""
-        return len(self._paths)
-
     def entry(self, path: str) -> Entry:
         """Return the versions of a path; empty for an unknown one."""
         return self._entries.get(path, Entry())
@@ -129,11 +124,6 @@ class VersionTable:
             self._entries.pop(path, None)
         self._paths.update(dict.fromkeys(entry.kept, path))
         return {*old.kept, *entry.kept}
-
-    def check_integrity(self) -> None:
-        """AssertionError when the two directions disagree."""
-        there = {version: path for path, entry in self._entries.items() for version in entry.kept}
-        assert there == self._paths  # noqa: S101  its purpose
 
 
 class LiveParts:
@@ -197,17 +187,6 @@ class LiveParts:
             if num_kept < (1 - _MAX_DEAD_SHARE) * part.segment.num_tokens:
                 return [part]
         return []
-
-    def check_integrity(self) -> None:
-        """AssertionError when parts and table contradict each other."""
-        self._table.check_integrity()
-        found: list[int] = []
-        for part in self.parts:
-            part.segment.check_integrity()
-            is_live = [part.is_live(place) for place in range(len(part.segment.documents))]
-            assert is_live == list(map(self._table.is_live, part.segment.documents))  # noqa: S101  its purpose
-            found += [version for version in part.segment.documents if version in self._table]
-        assert len(found) == len(set(found)) == self._table.num_versions  # noqa: S101  as above
 
     def _keeps(self, segment: Segment) -> list[bool]:
         return [version in self._table for version in segment.documents]

@@ -74,16 +74,15 @@ FEW_OCCURRENCES = 4
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """The largest tree and the shortest match of a lookup."""
+    """The largest tree of a lookup."""
 
     max_nodes: int
     max_depth: int
-    min_match: int = 1
 
 
-def shorter_match(length: int, num_occurrences: int, min_match: int) -> int:
+def shorter_match(length: int, num_occurrences: int) -> int:
     """Return the match length to blend with the longest one; 0 if the longest has enough evidence."""
-    shorter = max(min_match, length // 2)
+    shorter = max(1, length // 2)
     return shorter if num_occurrences < FEW_OCCURRENCES and shorter < length else 0
 
 

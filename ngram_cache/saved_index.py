@@ -22,9 +22,9 @@ _LAST_SAVE_S = 0.5
 _FILE_NAME = re.compile(r"[0-9a-f]{24}-[0-9a-f]{24}\.index(\.[^.]+\.tmp)?")
 
 
-def forget(root: Path, directory: Path | None = None) -> int:
+def forget(root: Path) -> int:
     """Delete all saved indexes of a folder; return the number of deleted files."""
-    return snapshot.purge(directory or snapshot.index_directory(), root)
+    return snapshot.purge(snapshot.index_directory(), root)
 
 
 def saved_in(directory: Path) -> list[Path]:

@@ -69,13 +69,12 @@ def search(
     the documents are divided into segments.
     """
     query = as_query(context)
-    min_match = max(1, limits.min_match)
     depth = min(limits.max_depth, MAX_DEPTH)
     cursors = [_LiveCursor(part, hidden, query, depth) for part in parts] if query else []
-    length, longest, num_occurrences = _longest_match(cursors, min_match)
+    length, longest, num_occurrences = _longest_match(cursors, 1)
     if not longest:
         return NOTHING
-    shorter_length = shorter_match(length, num_occurrences, min_match)
+    shorter_length = shorter_match(length, num_occurrences)
     shorter: list[Occurrence] = []
     if shorter_length and _next_length(cursors) >= shorter_length:
         gathered, _ = _widen_and_gather(cursors, shorter_length)

@@ -151,23 +151,6 @@ class Segment:
         slot = bisect_left(self.positions, query, key=context)
         return Cursor(self, query, slot)
 
-    def check_integrity(self) -> None:
-        """Raise AssertionError if the structure violates its description."""
-        starts, num_words = layout(self.lengths)
-        assert (starts, num_words) == (self.starts, self.num_words)  # noqa: S101  its purpose
-        assert self.documents == sorted(set(self.documents))  # noqa: S101
-        words = self.words()
-        positions = np.frombuffer(self.positions, dtype=np.int32)
-        expected = np.flatnonzero((words[1:] != 0) & (words[:-1] != 0)) + 1
-        assert np.array_equal(np.sort(positions), expected)  # noqa: S101
-        previous = b""
-        for position in positions.tolist():
-            at = self.base + 4 * position
-            context = _until_boundary(self.data[at : at + _KEY_BYTES])
-            common = min(len(context), len(previous))
-            assert previous[:common] <= context[:common]  # noqa: S101
-            previous = context
-
 
 def layout(lengths: Sequence[int]) -> tuple[list[int], int]:
     """Return where documents of these lengths start in a segment, and its number of words."""
@@ -176,13 +159,6 @@ def layout(lengths: Sequence[int]) -> tuple[list[int], int]:
         starts.append(at)
         at += length + 1
     return starts, max(at - 1, _PAD) + _PAD
-
-
-def _until_boundary(context: bytes) -> bytes:
-    for at in range(0, len(context), 4):
-        if context[at : at + 4] == b"\0\0\0\0":
-            return context[:at]
-    return context
 
 
 def _common_length(left: bytes, right: bytes) -> int:

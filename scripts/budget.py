@@ -22,14 +22,14 @@ class Cap:
 
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
-    Cap("lsp_server", 14_570, 88),
-    Cap("completion_engine", 27_318, 162),
-    Cap("ngram_cache", 4_904, 26),
-    Cap("tests", 55_572, 401, but=("benchmarks",)),
-    Cap("tests/benchmarks", 15_547, 134),
+    Cap("lsp_server", 14_558, 88),
+    Cap("completion_engine", 26_662, 159),
+    Cap("ngram_cache", 4_834, 26),
+    Cap("tests", 55_269, 400, but=("benchmarks",)),
+    Cap("tests/benchmarks", 15_531, 134),
     Cap("scripts", 3_809, 30),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 46_792, 276)
+WHOLE = Cap(" and ".join(SHIPPED), 46_054, 273)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

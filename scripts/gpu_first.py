@@ -41,7 +41,7 @@ _TINY = Geometry(1, 128, 128, 2, 1, 64, 96, is_tied=True)
 _NUM_NUMBERS = 1 << 25  # float32 numbers to read: more than most processor caches hold
 _NUM_ROUNDS = 3
 Held = Bits | Literal["file"]
-_HELD: tuple[Held, ...] = (16, 8, 4, "file")
+_HELD: tuple[Held, ...] = (16, 8, "file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,20 @@ in the fewest bits that hold the levels of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import Floats
 from completion_engine.cpu.kernels.packing import (
+    BLOCK,
     RECORDS,
-    TILE_OUTPUTS,
     PackedWeight,
     TileRecord,
+    assemble,
     find_units,
-    in_parts,
-    put_levels,
-    put_numbers,
     round_rows,
 )
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
@@ -32,47 +29,35 @@ _LOWEST = {bits: -record.zero_level for bits, record in RECORDS.items()} | {4: -
 
 
 class _Levels(NamedTuple):
-    """Levels [num_outputs, num_inputs]; scales for each part of a block and floors [num_outputs, num_blocks].
-
-    Scales and floors are in units of their output.
-    """
+    """Levels [num_outputs, num_inputs]; scales and floors [num_outputs, num_blocks] in units of an output."""
 
     levels: NDArray[np.uint8]
-    scales: tuple[Floats, ...]
+    scales: Floats
     floors: Floats
 
 
-def pack_blocks(weights: Sequence[QuantisedWeight], allowed: Collection[int] = RECORDS) -> PackedWeight:
-    """Weights that read the same inputs as one weight, in the fewest `allowed` bits that hold all of them.
+def pack_blocks(weights: Sequence[QuantisedWeight]) -> PackedWeight:
+    """Weights that read the same inputs as one weight, in the fewest bits that hold all of them.
 
-    8 must be allowed. A weight that not even 8 bits hold is rounded to 8 bits.
+    A weight that not even 8 bits hold is rounded to 8 bits.
     """
-    held = (bits for bits in RECORDS if bits in allowed and all(_fits(weight, bits) for weight in weights))
+    held = (bits for bits in RECORDS if all(_fits(weight, bits) for weight in weights))
     record = RECORDS[next(held, 8)]
     units = [_units_of(weight) for weight in weights]
     parts = [_levels_for(weight, record, unit) for weight, unit in zip(weights, units, strict=True)]
     levels = np.concatenate([part.levels for part in parts])
-    num_outputs, num_inputs = levels.shape
-    num_tiles = -(-num_outputs // TILE_OUTPUTS)
-    records = np.zeros((num_tiles, num_inputs // BLOCK, record.num_bytes), np.uint8)
-    in_parts(0, num_tiles, lambda first, end: put_levels(levels, record.bits, records, first, end))
-    scales = [
-        _by_tile(np.concatenate([part.scales[at] for part in parts])) for at in range(len(record.scales_at))
-    ]
-    put_numbers(records, record, scales, _by_tile(np.concatenate([part.floors for part in parts])))
-    all_units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
-    all_units[:num_outputs] = np.concatenate(units)
-    return PackedWeight(record, records, all_units, (num_outputs, num_inputs))
+    scales = np.concatenate([part.scales for part in parts])
+    floors = np.concatenate([part.floors for part in parts])
+    return assemble(record, levels, scales, floors, np.concatenate(units), levels.shape[1])
 
 
 def _fits(weight: QuantisedWeight, bits: int) -> bool:
     """Whether a record of this number of bits holds the weight's levels as they are."""
     record = RECORDS[bits]
-    has_scales = weight.block_size * len(record.scales_at) >= BLOCK
     has_floors = weight.floors is None or bool(record.floors_at)
     lowest = 0 if weight.floors is not None else _LOWEST[bits]
     has_levels = weight.lowest >= lowest and weight.highest < lowest + 2**bits
-    return has_scales and has_floors and has_levels
+    return weight.block_size >= BLOCK and has_floors and has_levels
 
 
 def _levels_for(weight: QuantisedWeight, record: TileRecord, units: Floats) -> _Levels:
@@ -81,14 +66,11 @@ def _levels_for(weight: QuantisedWeight, record: TileRecord, units: Floats) -> _
     scales = weight.scales / units[:, None]
     lowest = _LOWEST[record.bits] if weight.floors is None else 0
     levels = weight.levels.view(np.uint8) - np.uint8(lowest % 256)  # modulo 256
-    # A record holds no scale of 0 (see `put_numbers`), so the levels of these weights are 0.
+    # A record holds no scale of 0 (see `packing.assemble`), so the levels of these weights are 0.
     levels.reshape(*scales.shape, weight.block_size)[scales == 0] = record.zero_level
     if weight.floors is not None:
-        return _Levels(levels, (scales,), weight.floors / units[:, None])
-    num_scales, num_held = len(record.scales_at), BLOCK // weight.block_size
-    spread = np.repeat(scales, num_scales // num_held, axis=1)
-    halves = tuple(spread[:, at::num_scales] for at in range(num_scales))
-    return _Levels(levels, halves, lowest * halves[0])
+        return _Levels(levels, scales, weight.floors / units[:, None])
+    return _Levels(levels, scales, lowest * scales)
 
 
 def _rounded(weight: QuantisedWeight, units: Floats) -> _Levels:
@@ -98,8 +80,9 @@ def _rounded(weight: QuantisedWeight, units: Floats) -> _Levels:
     scales: Floats = np.empty((num_outputs, num_inputs // BLOCK), np.float32)
     for first in range(0, len(levels), _MAX_ROWS):
         end = min(first + _MAX_ROWS, len(levels))
-        round_rows(weight.values(first, end), units[first:end], levels[first:end], scales[first:end])
-    return _Levels(levels, (scales,), np.zeros_like(scales))
+        some = weight.values(first, end), units[first:end], levels[first:end], scales[first:end]
+        round_rows(*some, 0, end - first)
+    return _Levels(levels, scales, np.zeros_like(scales))
 
 
 def _units_of(weight: QuantisedWeight) -> Floats:
@@ -114,10 +97,3 @@ def _units_of(weight: QuantisedWeight) -> Floats:
         others = (numbers[first:end] / np.float32(256) for numbers in (weight.scales, floors))
         find_units(np.concatenate([weight.values(first, end), *others], axis=1), units[first:end])
     return units
-
-
-def _by_tile(numbers: Floats) -> Floats:
-    """Numbers [num_outputs, num_blocks] as [num_tiles, num_blocks, TILE_OUTPUTS], which zeros fill up."""
-    padded = np.zeros((-len(numbers) % TILE_OUTPUTS, numbers.shape[1]), np.float32)
-    whole = np.concatenate([numbers, padded])
-    return np.ascontiguousarray(whole.reshape(-1, TILE_OUTPUTS, numbers.shape[1]).swapaxes(1, 2))

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels import attention, rounded
 from completion_engine.cpu.kernels.attention import Queries, Strides
 from completion_engine.cpu.kernels.heads import HeadNorms, Heads, place_step, split_step
@@ -24,7 +25,7 @@ from completion_engine.cpu.kernels.packing import PackedWeight
 from completion_engine.cpu.kernels.program import BranchTable, Program, Step, TableBranch
 from completion_engine.cpu.kernels.rounded import RoundedRows
 from completion_engine.cpu.kernels.rows import add_norm
-from completion_engine.cpu.linear import QuantisedLinear, packed, packed_blocks
+from completion_engine.cpu.linear import QuantisedLinear, packed
 from completion_engine.cpu.packed_file import Source, load_packed
 from completion_engine.errors import UserError
 from completion_engine.target_model.decoder import Layout
@@ -245,13 +246,13 @@ def _sources(model: FamilyModel) -> dict[str, Source]:
 
 def _pack_head(model: FamilyModel) -> PackedWeight:
     quantised = model.quantised_head
-    return packed_blocks(quantised) if quantised else packed(model.head)
+    return pack_blocks(quantised) if quantised else packed(model.head)
 
 
 def _pack_product(model: FamilyModel, index: int, product: str) -> PackedWeight:
     """One of a layer's `_PRODUCTS`: with the levels of the model's file, or rounded where it has none."""
     if quantised := model.quantised(index, _PRODUCTS[product]):
-        return packed_blocks(quantised)
+        return pack_blocks(quantised)
     return packed(stacked(*_affines(model.layer(index), product))[0])
 
 

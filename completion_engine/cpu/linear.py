@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.language import Floats, array_of
 from completion_engine.cpu.kernels.packing import TILE_OUTPUTS, PackedWeight, pack, unpack
-from completion_engine.cpu.kernels.product import Product, packed_bits
+from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_numbers
-from completion_engine.target_model.gguf_blocks import QuantisedWeight
 
 
 def computes_bf16() -> bool:
@@ -35,13 +31,8 @@ def quantise_rows(x: Tensor) -> RoundedRows:
 
 
 def packed(weight: Tensor) -> PackedWeight:
-    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded."""
-    return pack(array_of(weight.detach().contiguous()), packed_bits())
-
-
-def packed_blocks(weights: Sequence[QuantisedWeight]) -> PackedWeight:
-    """Weights that read the same inputs as one, with the levels of their file."""
-    return pack_blocks(weights, packed_bits())
+    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded to 8 bits."""
+    return pack(array_of(weight.detach().contiguous()))
 
 
 class QuantisedLinear:

@@ -35,12 +35,10 @@ from safetensors import SafetensorError, safe_open
 
 from completion_engine.checksum import checksum
 from completion_engine.cpu import block_packing
-from completion_engine.cpu.kernels import grids, language, packing, vectors
-from completion_engine.cpu.kernels.grids import BLOCK
+from completion_engine.cpu.kernels import language, packing, vectors
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, forget_unused, make_private
 from completion_engine.cpu.kernels.language import Array
-from completion_engine.cpu.kernels.packing import RECORDS, TILE_OUTPUTS, PackedWeight
-from completion_engine.cpu.kernels.product import packed_bits
+from completion_engine.cpu.kernels.packing import BLOCK, RECORDS, TILE_OUTPUTS, PackedWeight
 from completion_engine.runtime import UNFINISHED, private_pages, whole_file
 from completion_engine.target_model import gguf_blocks
 
@@ -114,8 +112,8 @@ def packed_path(files: Sequence[Path], dtype: torch.dtype, composers: Sequence[M
     `composers` are the modules that define which weights are packed together. Raises OSError where a file is
     missing.
     """
-    digest = hashlib.sha256(f"{dtype} {packed_bits()} {_FORMAT}".encode())
-    for module in (block_packing, gguf_blocks, packing, grids, language, vectors, *composers):
+    digest = hashlib.sha256(f"{dtype} {_FORMAT}".encode())
+    for module in (block_packing, gguf_blocks, packing, language, vectors, *composers):
         digest.update(Path(str(module.__file__)).read_bytes())
     for file in files:
         status = file.stat()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from completion_engine.cutting.cutter import Cutter
+from completion_engine.cutting.repeats import Stop
 from completion_engine.cutting.units import MOST_LENIENT, UnitEnd, longest_likely
 from completion_engine.probability import SHIPPED, TokenProbability
 from completion_engine.prompting.prompt import Written
@@ -24,22 +25,10 @@ _EXPLICIT_SHARE = 0.6  # share of the patience that it gets if the user asked by
 _SUPPRESSED = "silent"  # the value in the statistics, which clients read
 
 
-class StopPosition(Protocol):
-    """The position at which a rule ends a text."""
-
-    @property
-    def rule(self) -> str:
-        """The rule's name."""
-
-    @property
-    def num_chars(self) -> int:
-        """Number of characters before the position."""
-
-
 class TextRules(Protocol):
     """Rules that end a text; see `completion_engine.cutting`. By default they never do."""
 
-    def stop(self, generated: str) -> StopPosition | None:  # noqa: ARG002 - never
+    def stop(self, generated: str) -> Stop | Finish | None:  # noqa: ARG002 - never
         """Return where to stop; None to go on."""
         return None
 

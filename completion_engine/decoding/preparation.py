@@ -15,7 +15,7 @@ from completion_engine.decoding.picking import RepositoryBias
 from completion_engine.decoding.reuse import Slot, SlotPool
 from completion_engine.drafting.drafts import Drafter, DraftScope
 from completion_engine.drafting.policy import AcceptanceTable
-from completion_engine.models.catalogue import anchor_lines_of, remembers_repository
+from completion_engine.models.catalogue import remembers_repository
 from completion_engine.prompting.prompt import Prompt, Written
 from completion_engine.prompting.prompt_choice import (
     MAX_CONTEXT_TOKENS,
@@ -80,7 +80,6 @@ class RequestPreparation:
             tokenizer,
             self.text_window,
             max_prompt=target.capacity - self.max_new_tokens - 2 * max(target.widths) - form.max_front_tokens,
-            anchor_lines=anchor_lines_of(config.target),
         )
         self._prompts = PromptChooser(windows, form, self._slots)
 

@@ -37,19 +37,17 @@ _PRIOR_GAIN, _PRIOR_NUM_STEPS = (
 # five repositories that are newer than it, as `tests.benchmarks.drafting` records them. More terms (number
 # of occurrences, probability by source, probability times match length) gained at most 0.008 nats a position,
 # cross-validated on 52 of the completions. Only the last was replayed: less than half a percent of time, more
-# or less by machine. The terms of models were fitted with all others fixed: `distilled` on 28 completions
-# with an early drafter, `model` on 8 of qwen2.5-coder-1.5b with its smaller sibling.
+# or less by machine. `distilled` was fitted with all others fixed, on 28 completions with an early drafter.
 _BASE = -3.46
 _BY_EVIDENCE = {
     "prompt": 1.57,
     "index": 0.59,
     "recent": -0.11,
-    "model": 5.0,
     "distilled": 3.0,
 }
 _PER_LOG_MATCH = 1.23
 _PER_LOGIT = 0.36
-_PER_NEURAL_LOGIT = 0.6  # models have no match length; their probability replaces it
+_PER_NEURAL_LOGIT = 0.6  # networks have no match length; their probability replaces it
 _FIRST_CHOICE = 0.57
 _AGREED = -0.37
 _DEEPER = -0.11

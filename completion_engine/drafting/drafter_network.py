@@ -135,7 +135,7 @@ class DistilledNetwork:
         if target.decoder.rotary is None:
             raise UserError(
                 "A distilled drafter cannot read the keys of a target of this architecture.",
-                advice="Take a smaller model of its family as draftModel.",
+                advice="Remove the setting draftModel.",
             )
         self._cos, self._sin = target.decoder.rotary
         self._embedding = place = target.decoder.embedding

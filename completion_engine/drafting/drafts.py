@@ -16,7 +16,7 @@ class DraftToken:
     """One proposed token, a node of a draft.
 
     `parent` is the index in the draft of the token before it, -1 for a token right after the written text.
-    `source` is `ngram` or `neural`; `read_from` is `index`, `prompt`, `recent`, `distilled` or `model`.
+    `source` is `ngram` or `neural`; `read_from` is `index`, `prompt`, `recent` or `distilled`.
     `match_length` is the number of context tokens that matched where the token was found; for `neural`
     sources it is the token's depth in the draft, from 0. `probability` is the share of the sampled
     occurrences that continue with the token, or the probability that a model assigns.

@@ -66,7 +66,7 @@ class GraphedDecoder(FamilyDecoder):
     """Takes the weights of a model onto `device`, layer by layer; `capacity` positions fit into a cache.
 
     With `bits` below 16, weights that their file quantises keep its levels, and others are rounded to this
-    number of bits, the head to 8. The embedding stays as it is. The copy of a layer is released before the
+    number of bits. The embedding stays as it is. The copy of a layer is released before the
     next one is read, so the device never holds more than one layer twice. Call `rehearse` before the first
     request.
     """

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from completion_engine.gpu.blocks import form_of_kind
-from completion_engine.gpu.weights import NIBBLES, Bits, head_bits
+from completion_engine.gpu.weights import Bits
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, read_layout
 from completion_engine.runtime import parse_json
 from completion_engine.target_model.gguf_blocks import QUANTISED
@@ -25,8 +25,9 @@ from completion_engine.target_model.weights import WeightKind
 WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
+_CAPACITY = 8192  # positions of a cache that a card should have room for
 _SLACK = 1.03  # an allocator cannot use every byte
-BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8, "int4": 4}
+BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,7 @@ class Geometry:
         """Bytes of weights that one pass has to read: every layer and the head."""
         if self.num_file_bytes and bits < 16:
             return self.num_file_bytes
-        head = _held_bytes(self.vocab_size * self.hidden_size, head_bits(bits))
-        return _held_bytes(self.num_layer_weights, bits) + head
+        return (self.num_layer_weights + self.vocab_size * self.hidden_size) * bits // 8
 
     def weight_bytes(self, bits: Bits = 16) -> int:
         """Memory of the weights: those of a pass, and the embedding in 16 bits if it is not the head."""
@@ -148,14 +148,14 @@ def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -
     )
 
 
-def largest_fitting(free_bytes: int, capacity: int = 8192, num_slots: int = 4) -> dict[Bits, str]:
+def largest_fitting(free_bytes: int, num_slots: int = 4) -> dict[Bits, str]:
     """By the bits of its weights the largest of `GEOMETRIES` that fits; kinds with none are left out."""
-    kinds: tuple[Bits, ...] = (16, 8, 4)
+    kinds: tuple[Bits, ...] = (16, 8)
     return {
         bits: size
         for bits in kinds
         for size, geometry in GEOMETRIES.items()
-        if plan_memory(geometry, bits, capacity, num_slots).num_bytes <= free_bytes
+        if plan_memory(geometry, bits, _CAPACITY, num_slots).num_bytes <= free_bytes
     }
 
 
@@ -186,10 +186,6 @@ def _file_bytes(layout: GgufLayout) -> int:
         form_of_kind(tensor.kind).num_bytes(*tensor.shape) if tensor.kind in QUANTISED else prod(tensor.shape)
         for tensor in read.values()
     )
-
-
-def _held_bytes(num_weights: int, bits: Bits) -> int:
-    return NIBBLES.num_bytes(1, num_weights) if bits == 4 else num_weights * bits // 8
 
 
 def _gigabytes(num_bytes: int) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from completion_engine.gpu.weights import Bits, head_bits, hold
+from completion_engine.gpu.weights import Bits, hold
 from completion_engine.target_model.llama_family import FamilyModel, rotate, stacked_bias
 
 _HEAD_ROWS = 16384  # rows of the head at once, in float32
@@ -23,7 +23,7 @@ def reference_logits(
 ) -> Tensor:
     """Logits [num_logits, vocab_size] float32 of a text's last tokens.
 
-    Weights are rounded as beside layers of `bits`; those that their file quantises are its numbers.
+    Weights are rounded to `bits`; those that their file quantises are its numbers.
     """
     for state in reference_states(model, tokens, device, bits):
         x = state[-num_logits:]
@@ -36,7 +36,7 @@ def reference_logits(
         if head is None:
             part = torch.from_numpy(file_head[0].values(first, end)).to(device)
         else:
-            part = hold(head[first:end].to(device), head_bits(bits)).dense(torch.float32)
+            part = hold(head[first:end].to(device), bits).dense(torch.float32)
         found.append(x @ part.T)
     return torch.cat(found, 1)
 

@@ -16,17 +16,14 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu import blocks
-from completion_engine.gpu.blocks import RUN, STEP, Form
+from completion_engine.gpu.blocks import STEP, Form
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.llama_family import FamilyModel
 
-Bits = Literal[16, 8, 4]  # the setting for weights that come as plain numbers
-PLAIN, BYTES, NIBBLES = Form(16), Form(8), Form(4, RUN)
-_FORMS: dict[Bits, Form] = {16: PLAIN, 8: BYTES, 4: NIBBLES}
-_MAX_BYTE, _MAX_NIBBLE = 127, 7
-_SHRINKS = tuple(1.0 - 0.025 * step for step in range(13))  # factors of a block's scale; the best is kept
+Bits = Literal[16, 8]  # the setting for weights that come as plain numbers
+PLAIN, BYTES = Form(16), Form(8)
+_MAX_BYTE = 127
 _SMALLEST_SCALE = 1e-12
-_SMALLEST_HALF = 2.0**-14  # the smallest float16 with all its digits
 _OUTPUTS_AT_ONCE = 2048  # being rounded, so that float32 copies stay small
 _PROGRAMS_PER_PROCESSOR = 2  # meant to keep enough loads under way; to be measured on a GPU
 _MAX_PARTS = 8  # the reader adds each of them
@@ -91,11 +88,6 @@ def _beside(left: Weight, right: Weight) -> Weight:
     return replace(left, levels=levels, scales=scales, num_outputs=left.num_outputs + right.num_outputs)
 
 
-def head_bits(bits: Bits) -> Bits:
-    """Return the bits of the head, and of a trained drafter, beside layers held in `bits`."""
-    return 8 if bits == 4 else bits
-
-
 def as_in_file(weight: QuantisedWeight, device: torch.device) -> Weight:
     """A weight with the levels and scales of its file, on `device`."""
     form = Form.of(weight)
@@ -114,9 +106,9 @@ def read_weight(model: FamilyModel, index: int, part: str, bits: Bits, device: t
 
 
 def read_head(model: FamilyModel, bits: Bits, device: torch.device) -> Weight:
-    """The head beside layers held in `bits`, as its file quantises it, otherwise in 8 bits at most."""
+    """The head, as its file quantises it, otherwise in `bits`."""
     found = model.quantised_head if bits < 16 else []
-    return as_in_file(found[0], device) if found else hold(model.head.to(device), head_bits(bits))
+    return as_in_file(found[0], device) if found else hold(model.head.to(device), bits)
 
 
 def hold(weight: Tensor, bits: Bits = 16) -> Weight:
@@ -125,35 +117,14 @@ def hold(weight: Tensor, bits: Bits = 16) -> Weight:
     num_outputs, num_inputs = weight.shape
     if bits == 16:
         return Weight(weight.contiguous(), None, PLAIN, num_outputs, num_inputs)
-    round_part = _in_bytes if bits == 8 else _in_nibbles
-    rounded = [round_part(part.float()) for part in torch.split(weight, _OUTPUTS_AT_ONCE)]
+    rounded = [_in_bytes(part.float()) for part in torch.split(weight, _OUTPUTS_AT_ONCE)]
     levels, scales = (torch.cat(found) for found in zip(*rounded, strict=True))
-    if bits == 4:
-        levels, scales = blocks.pack(levels, blocks.words_of(scales, NIBBLES), NIBBLES)
-    return Weight(levels, scales, _FORMS[bits], num_outputs, num_inputs)
+    return Weight(levels, scales, BYTES, num_outputs, num_inputs)
 
 
 def _in_bytes(weight: Tensor) -> tuple[Tensor, Tensor]:
     scales = (weight.abs().amax(-1) / _MAX_BYTE).clamp_min(_SMALLEST_SCALE)
     return (weight / scales[:, None]).round().to(torch.int8), scales
-
-
-def _in_nibbles(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Levels 0 to 15 for -8 to 7, and float16 scales by block.
-
-    The scale is the one of a few that leaves the smallest squared error in its block.
-    """
-    whole = torch.nn.functional.pad(weight, (0, -weight.shape[1] % blocks.STEP))
-    by_block = whole.view(len(weight), -1, RUN)
-    widest = (by_block.abs().amax(-1, keepdim=True) / _MAX_NIBBLE).clamp_min(_SMALLEST_HALF)
-    best_scale, best_error = widest.half().float(), torch.full_like(widest, float("inf"))
-    for shrink in _SHRINKS:
-        scale = (widest * shrink).half().float()
-        error = ((by_block / scale).round().clamp(-8, 7) * scale - by_block).square().sum(-1, keepdim=True)
-        is_better = error < best_error
-        best_scale, best_error = torch.where(is_better, scale, best_scale), torch.minimum(error, best_error)
-    levels = (by_block / best_scale).round().clamp(-8, 7) + 8
-    return levels.to(torch.uint8).flatten(1), best_scale.squeeze(-1).half()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,13 @@ from completion_engine.gpu import machine
 from completion_engine.gpu.machine import Flaw, Gpu, first_line, release_memory
 from completion_engine.request import CancelledError
 from completion_engine.target_model.language_model import LanguageModel
-from completion_engine.target_model.weights import Precision, WeightKind
+from completion_engine.target_model.weights import Precision
 
 BackendName = Literal["GPU kernels", "GPU torch", "CPU"]
 
 _KERNELS_FROM = (8, 0)  # has bf16 matrix instructions and asynchronous copies
 _HALVES_FROM = (7, 0)  # older GPUs compute float16 many times slower than float32
 _CPU = torch.device("cpu")
-_HELD: dict[str, WeightKind] = {"int8": "int8", "int4": "int4"}  # dtypes that round weights
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
@@ -105,7 +104,7 @@ def _cpu_backend(dtype: str, *, is_fallback: bool) -> Backend:
     try:
         return Backend("CPU", _CPU, choose_precision(dtype, _CPU), dtype)
     except UserError:
-        if not is_fallback or dtype not in {"int4", "int8"}:
+        if not is_fallback or dtype != "int8":
             raise
         return Backend("CPU", _CPU, choose_precision("auto", _CPU))
 
@@ -116,24 +115,19 @@ def choose_precision(name: str, device: torch.device) -> Precision:
     `auto` is int8 weights if the machine multiplies them fast, else bf16 if it computes that, else float32.
     On a GPU it is int8, because a pass takes about as long as reading its weights.
     """
-    if device.type == "cuda" and name in {*_HELD, "auto"}:
-        held = "int8" if name == "auto" else name
-        return Precision(held, torch.bfloat16, _HELD[held])
     best = torch.bfloat16 if device.type == "cuda" or computes_bf16() else torch.float32
-    has_bytes = can_quantise(device)
+    has_bytes = device.type == "cuda" or can_quantise(device)
     if name == "int8" and not has_bytes:
         raise UserError(
             "This processor cannot run int8 (it needs an x86 CPU with AVX2, FMA and F16C, or an "
             "ARM one with FEAT_DotProd).",
             advice="Set dtype to auto.",
         )
-    if name == "int4":
-        raise UserError("Weights in 4 bits need a GPU.", advice="Set dtype to auto.")
     if name == "int8" or (name == "auto" and has_bytes):
         return Precision("int8", best, "int8")
     known = {"auto": best, "bfloat16": torch.bfloat16, "float32": torch.float32}
     if name not in known:
-        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16, float32, int8 or int4.")
+        raise UserError(f"Unknown dtype {name!r}.", advice="Choose auto, bfloat16, float32 or int8.")
     return Precision(str(known[name]).removeprefix("torch."), known[name])
 
 

@@ -9,15 +9,10 @@ from pathlib import Path
 from completion_engine.config import EngineConfig
 from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles, load_distilled
 from completion_engine.drafting.drafts import Drafter
-from completion_engine.drafting.model_drafter import ModelDrafter, check_same_vocabulary
 from completion_engine.drafting.ngram import NgramDrafter
-from completion_engine.errors import DataError, SlipstreamError
+from completion_engine.errors import DataError, SlipstreamError, UserError
 from completion_engine.gpu.machine import first_line
-from completion_engine.loading.model import load_language_model
-from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import path_of
-from completion_engine.prompting.tokenizer import Tokenizer, load_tokenizer
-from completion_engine.request import Progress, ShouldStop
 from completion_engine.target_model.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -26,24 +21,19 @@ _TRAINED = Path(__file__).parents[1] / "drafters"  # trained drafters that come 
 Note = Callable[[str], None]
 
 
-def build_drafters(  # noqa: PLR0913 - the parts of drafters, and the receiver of notes
-    config: EngineConfig,
-    target: LanguageModel,
-    tokenizer: Tokenizer,
-    report: Progress | None = None,
-    should_stop: ShouldStop | None = None,
-    note: Note = logger.warning,
+def build_drafters(
+    config: EngineConfig, target: LanguageModel, note: Note = logger.warning
 ) -> dict[str, Drafter]:
     """Return the drafters by name, cheapest first. A target without a trained drafter gets no neural one.
 
-    A trained drafter that fails is left out, and `note` gets the reason. Raises SlipstreamError if a
-    draft model cannot be loaded or has another vocabulary.
+    A trained drafter that fails is left out, and `note` gets the reason. Raises SlipstreamError if the one
+    that `config` names cannot be loaded or is for another target.
     """
     found: dict[str, Drafter] = {}
     if "ngram" in config.drafters:
         found["ngram"] = NgramDrafter()
     if "neural" in config.drafters:
-        neural = _neural(config, target, tokenizer, report, should_stop, note)
+        neural = _neural(config, target, note)
         if neural is not None:
             found["neural"] = neural
     return found
@@ -63,31 +53,22 @@ def check_drafter(target: str) -> None:
         DrafterFiles.read(trained)
 
 
-def _neural(  # noqa: PLR0913 - as above
-    config: EngineConfig,
-    target: LanguageModel,
-    tokenizer: Tokenizer,
-    report: Progress | None,
-    should_stop: ShouldStop | None,
-    note: Note,
-) -> Drafter | None:
-    """Return the configured draft model or drafter, by default the one that is shipped for the target."""
-    trained = path_of(config.draft_model) if config.draft_model else trained_folder(config.target)
-    if trained is not None and (trained / WEIGHTS).is_file():
+def _neural(config: EngineConfig, target: LanguageModel, note: Note) -> Drafter | None:
+    """Return the configured drafter, by default the one that is shipped for the target."""
+    if not config.draft_model:
+        shipped = trained_folder(config.target)
         try:
-            return load_trained(trained, target, note)
+            return load_trained(shipped, target, note) if shipped else None
         except DataError as error:
-            if config.draft_model:
-                raise
             note(str(error))
             return None
-    if not config.draft_model:
-        return None
-    folder = ModelStore().ensure(config.draft_model, report, should_stop)
-    check_same_vocabulary(tokenizer, load_tokenizer(folder), config.draft_model)
-    model = load_language_model(folder, str(target.device), config.dtype, target.capacity)
-    model.rehearse()
-    return ModelDrafter(model, tokenizer.num_tokens)
+    folder = path_of(config.draft_model)
+    if folder is None:
+        raise UserError(
+            f"The setting draftModel is not a path: {config.draft_model}.",
+            advice="Name the folder of a trained drafter, or remove the setting.",
+        )
+    return load_trained(folder, target, note)
 
 
 def load_trained(folder: Path, target: LanguageModel, note: Note = logger.warning) -> Drafter | None:

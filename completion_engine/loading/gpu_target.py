@@ -25,7 +25,7 @@ from completion_engine.target_model.llama_family import FamilyModel, is_of_famil
 from completion_engine.target_model.model_files import Config, num_positions, open_weights, reading
 
 _CAPACITIES = (8192, 4096, 2048)  # positions of a cache, the first that fits
-NUM_MORE_CACHES = 3  # besides the slots: for shadow checks, a drafter and the timed passes
+NUM_MORE_CACHES = 2  # besides the slots: for next edits and the timed passes
 # error of logits, relative as a norm: 28 layers in bf16 differ from float32 by a few hundredths
 _MAX_ERROR = 0.1
 _NUM_TOKENS = 264  # tokens of the compared text

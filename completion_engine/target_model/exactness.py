@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from completion_engine.probability import NUM_RANKED, RankedRow
-from completion_engine.target_model.kv_cache import CacheShape, KVCache
+from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.passes import ROWS
+
+if TYPE_CHECKING:  # which is tested while it is made
+    from completion_engine.target_model.language_model import LanguageModel
 
 _FAR = 1024  # position after which sums over keys may run in parts
 _SMALL = (1, 3, 5, 2, 9)  # rows of passes that have to agree with a large one
@@ -23,35 +26,7 @@ _WITHIN_WIDTH = (1, 3, 5, 2, 8, 4, 1)  # rows in use of passes that all run the 
 _SIGN = -0x80000000  # the lowest int32
 
 
-class Passes(Protocol):
-    """A target's passes; see `LanguageModel`."""
-
-    capacity: int
-
-    @property
-    def vocab_size(self) -> int:
-        """See `LanguageModel.vocab_size`."""
-        ...
-
-    @property
-    def cache_shape(self) -> CacheShape:
-        """See `LanguageModel.cache_shape`."""
-        ...
-
-    def forward(
-        self, tokens: Sequence[int], cache: KVCache, num_logits: int, parents: Sequence[int] | None = None
-    ) -> Tensor:
-        """See `LanguageModel.forward`."""
-        ...
-
-    def keep(
-        self, cache: KVCache, parents: Sequence[int], path: Sequence[int], tokens: Sequence[int]
-    ) -> None:
-        """See `LanguageModel.keep`."""
-        ...
-
-
-def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
+def rows_are_invariant(target: LanguageModel, chunk_rows: int) -> bool:
     """Whether a position has the same bits alone, in a chain and in a chunk of a prompt.
 
     Tested at the beginning, and after enough keys for sums in several parts. Where it does, the cache holds
@@ -59,10 +34,10 @@ def rows_are_invariant(passes: Passes, chunk_rows: int) -> bool:
     """
     sizes = (*_SMALL, chunk_rows - sum(_SMALL))
     far_sizes = (*_SMALL, 3 * ROWS - sum(_SMALL))
-    return _agree(passes, 0, (chunk_rows,), sizes) and _agree(passes, _far(passes), (3 * ROWS,), far_sizes)
+    return _agree(target, 0, (chunk_rows,), sizes) and _agree(target, _far(target), (3 * ROWS,), far_sizes)
 
 
-def fixed_width_holds(passes: Passes, chunk_rows: int) -> bool:
+def fixed_width_holds(target: LanguageModel, chunk_rows: int) -> bool:
     """Return whether, in passes of one fixed width, a row's result is repeatable and independent.
 
     It does not depend on the row's place, or on the other rows.
@@ -72,27 +47,27 @@ def fixed_width_holds(passes: Passes, chunk_rows: int) -> bool:
     """
     full = (ROWS,) * (sum(_WITHIN_WIDTH) // ROWS)
     return (
-        _agree(passes, 0, full, _WITHIN_WIDTH)
-        and _agree(passes, _far(passes), full, _WITHIN_WIDTH)
-        and _agree(passes, 0, (chunk_rows,), (chunk_rows,))
+        _agree(target, 0, full, _WITHIN_WIDTH)
+        and _agree(target, _far(target), full, _WITHIN_WIDTH)
+        and _agree(target, 0, (chunk_rows,), (chunk_rows,))
     )
 
 
-def branches_are_exact(passes: Passes, chunk_rows: int) -> bool:
+def branches_are_exact(target: LanguageModel, chunk_rows: int) -> bool:
     """Whether a path gives the same bits in a branch of a tree as in a chain."""
     generator = torch.Generator().manual_seed(1)
-    known = torch.randint(0, passes.vocab_size, (chunk_rows - 3,), generator=generator).tolist()
-    chain, tree = KVCache(passes.cache_shape), KVCache(passes.cache_shape)
+    known = torch.randint(0, target.vocab_size, (chunk_rows - 3,), generator=generator).tolist()
+    chain, tree = KVCache(target.cache_shape), KVCache(target.cache_shape)
     for cache in (chain, tree):
-        passes.forward(known, cache, 0)
+        target.forward(known, cache, 0)
         cache.keep(known)
     parents = [-1, 0, 1, 2, 3, 1, 5, 6, 0, 8, 9, 10]
     tokens = [row + 1 for row in range(len(parents))]
-    logits = passes.forward(tokens, tree, len(tokens), parents)
+    logits = target.forward(tokens, tree, len(tokens), parents)
     path = [0, 1, 5, 6, 7]
     kept = [tokens[row] for row in path]
-    wanted = passes.forward(kept, chain, len(kept))
-    passes.keep(tree, parents, path, kept)
+    wanted = target.forward(kept, chain, len(kept))
+    target.keep(tree, parents, path, kept)
     chain.keep(kept)
     return hold_same(tree, chain, tree.num_cached) and torch.equal(logits[path], wanted)
 
@@ -103,16 +78,16 @@ def hold_same(cache: KVCache, other: KVCache, end: int) -> bool:
     return same_keys and torch.equal(cache.values[:, :, :end], other.values[:, :, :end])
 
 
-def _far(passes: Passes) -> int:
+def _far(target: LanguageModel) -> int:
     """A position where a pass crosses into sums that run in several parts."""
-    return min(_FAR, passes.capacity // 2) - ROWS
+    return min(_FAR, target.capacity // 2) - ROWS
 
 
-def _agree(passes: Passes, start: int, sizes: Sequence[int], others: Sequence[int]) -> bool:
+def _agree(target: LanguageModel, start: int, sizes: Sequence[int], others: Sequence[int]) -> bool:
     """Whether tokens after `start` positions of noise get the same bits in passes of `sizes` and `others`."""
     generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(0, passes.vocab_size, (sum(sizes),), generator=generator).tolist()
-    caches = KVCache(passes.cache_shape), KVCache(passes.cache_shape)
+    tokens = torch.randint(0, target.vocab_size, (sum(sizes),), generator=generator).tolist()
+    caches = KVCache(target.cache_shape), KVCache(target.cache_shape)
     for name in ("keys", "values"):
         stored, copied = (getattr(cache, name) for cache in caches)
         noise = torch.randn(stored[:, :, :start].shape, generator=generator)
@@ -123,7 +98,7 @@ def _agree(passes: Passes, start: int, sizes: Sequence[int], others: Sequence[in
         logits = []
         for first, end in pairwise(accumulate(cut, initial=0)):
             chunk = tokens[first:end]
-            logits.append(passes.forward(chunk, cache, len(chunk)))
+            logits.append(target.forward(chunk, cache, len(chunk)))
             cache.keep(chunk)
         found.append(torch.cat(logits))
     return hold_same(*caches, start + len(tokens)) and torch.equal(*found)

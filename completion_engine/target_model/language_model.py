@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -47,7 +47,6 @@ class LanguageModel:
         capacity: int,
         branches: BranchStorage | None = None,
         known: Findings | None = None,
-        mark: Callable[[], Mark] | None = None,
     ) -> None:
         """`branches` is where the decoder wants the rows of a tree; each branch in a branch by default.
 
@@ -59,7 +58,7 @@ class LanguageModel:
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
-        self._in_flight = InFlight(decoder.brake, mark or partial(Mark, device))
+        self._in_flight = InFlight(decoder.brake, partial(Mark, device))
         wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
         self.is_row_invariant = (

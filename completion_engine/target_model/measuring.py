@@ -8,15 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.exactness import Passes, hold_same
+from completion_engine.target_model.exactness import hold_same
 from completion_engine.target_model.kv_cache import KVCache
-from completion_engine.target_model.passes import ROWS, ChunkRule, Findings
+from completion_engine.target_model.passes import ROWS, Findings
 from completion_engine.target_model.threads import ThreadGovernor, num_threads_here, thread_counts
+
+if TYPE_CHECKING:  # which is measured while it is made
+    from completion_engine.target_model.language_model import LanguageModel
 
 _NUM_ROUNDS = 5  # most rounds of measuring passes
 _ALIKE = 1.1  # times of a pass that differ by less are not worth another round
@@ -27,20 +30,7 @@ _BRANCHES, _CHUNK = 0, -1  # keys of passes without a width
 _Shapes = Mapping[int, tuple[Sequence[int], ThreadGovernor]]  # parents of a pass's rows, and who runs it
 
 
-class Target(Passes, Protocol):
-    """A target whose threads may be chosen; see `LanguageModel`."""
-
-    governor: ThreadGovernor
-    is_row_invariant: bool
-    verifies_drafts: bool
-    verifies_trees: bool
-    max_branches: int
-    chunks: ChunkRule
-    widths: tuple[int, ...]
-    device: torch.device
-
-
-def measure(target: Target) -> Findings:
+def measure(target: LanguageModel) -> Findings:
     """The findings of this load; leaves `target` with the threads that are best now.
 
     They are final once two runs with all threads active agree, and the quickest time counts. A branch
@@ -69,7 +59,7 @@ def can_be_final() -> bool:
     return num_threads_here() == max(thread_counts())
 
 
-def rehearse(target: Target) -> None:
+def rehearse(target: LanguageModel) -> None:
     """Run passes that need all one-time setup: the fewest rows, the most, and branches.
 
     Another width then needs only its program, which takes less time to write than to run.
@@ -79,19 +69,19 @@ def rehearse(target: Target) -> None:
     _time_passes(target, {name: shapes[name] for name in wanted if name in shapes}, num_rounds=0)
 
 
-def resume(target: Target, known: Findings) -> Findings:
+def resume(target: LanguageModel, known: Findings) -> Findings:
     """Go on with what is known, with as many threads as are free; runs no pass."""
     paces, num_free = dict(known.thread_paces), num_threads_here()
     target.governor = ThreadGovernor(paces, num_threads=num_free if num_free in paces else None)
     return known
 
 
-def _num_more_branches(target: Target) -> int:
+def _num_more_branches(target: LanguageModel) -> int:
     """Branches beyond the first of the pass that shows what they take."""
     return min(target.max_branches, ROWS) - 1
 
 
-def _shapes(target: Target) -> _Shapes:
+def _shapes(target: LanguageModel) -> _Shapes:
     """Passes by width; a chunk of a prompt; one of `ROWS` rows with branches, where there may be some."""
     shapes: dict[int, Sequence[int]] = {width: range(-1, width - 1) for width in target.widths}
     shapes[_CHUNK] = range(-1, target.chunks.num_rows - 1)
@@ -100,7 +90,7 @@ def _shapes(target: Target) -> _Shapes:
     return {shape: (parents, target.governor) for shape, parents in shapes.items()}
 
 
-def _choose_threads(target: Target) -> ThreadGovernor:
+def _choose_threads(target: LanguageModel) -> ThreadGovernor:
     """As many threads as there are, and fewer for when others need the cores; each with its pace.
 
     Only those of now where the number of threads would change a bit.
@@ -118,7 +108,7 @@ def _choose_threads(target: Target) -> ThreadGovernor:
     return ThreadGovernor({count: min(taken) / min(found[used]) for count, taken in found.items()})
 
 
-def threads_agree(target: Target, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
+def threads_agree(target: LanguageModel, governor: ThreadGovernor, other: ThreadGovernor) -> bool:
     """Whether two numbers of threads give the same bits, for narrow passes and for wide ones."""
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randint(0, target.vocab_size, (_NUM_KNOWN + ROWS,), generator=generator).tolist()
@@ -134,7 +124,9 @@ def threads_agree(target: Target, governor: ThreadGovernor, other: ThreadGoverno
     return hold_same(cache, other_cache, len(tokens)) and torch.equal(logits, others)
 
 
-def _time_passes(target: Target, passes: _Shapes, num_rounds: int = _NUM_ROUNDS) -> dict[int, list[float]]:
+def _time_passes(
+    target: LanguageModel, passes: _Shapes, num_rounds: int = _NUM_ROUNDS
+) -> dict[int, list[float]]:
     """Milliseconds of some passes, each in turn, until each came twice. A first round makes things ready."""
     cache = KVCache(target.cache_shape)
     cache.pretend(min(512, target.capacity // 2))

@@ -28,7 +28,7 @@ from completion_engine.target_model.gguf_blocks import (
     quantised,
 )
 
-WeightKind = Literal["float", "int8", "int4"]  # held as floats or quantised; int4 on a GPU
+WeightKind = Literal["float", "int8"]  # held as floats or quantised
 Affine = tuple[Tensor, Tensor | None]  # a layer's weight [num_outputs, num_inputs] and its bias
 _MAX_ROWS = 4096  # decoded at once, which bounds the memory of a large tensor
 

@@ -36,7 +36,7 @@ _NO_BYTES = "Several times slower than bytes, which need AVX2 with FMA and F16C,
 
 CheckState = Literal["ok", "slow", "missing"]
 CHECK_STATES: tuple[CheckState, ...] = ("ok", "slow", "missing")  # the worst last
-_NAMES = {16: "bfloat16", 8: "int8", 4: "int4"}
+_NAMES = {16: "bfloat16", 8: "int8"}
 
 
 class Check(NamedTuple):

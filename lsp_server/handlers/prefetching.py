@@ -90,8 +90,6 @@ def request_for(
         deadline_ms=settings.deadline_ms,
         patience_ms=settings.patience_ms,
         multiline=settings.multiline,
-        id=f"{server.session.window}.{server.session.measurements.num_requests}",
-        shadow=settings.shadow,
         repository_memory=settings.repository_memory,
         eagerness=settings.eagerness,
     )

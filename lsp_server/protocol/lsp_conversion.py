@@ -174,7 +174,6 @@ def engine_state(status: EngineStatus) -> dict[str, Any]:
         "advice": status.advice,
         "progress": {"done": status.done, "total": status.total},
         "engine": status.details,
-        "shadow": status.details.get("shadow", {"num_checked": 0, "num_different": 0}),
     }
 
 

@@ -237,9 +237,9 @@ class Settings(BaseModel):
         About("The device that runs the model.", is_machine_wide=True),
     ] = "auto"
     dtype: Annotated[
-        Literal["auto", "bfloat16", "float32", "int8", "int4"],
+        Literal["auto", "bfloat16", "float32", "int8"],
         About(
-            "The number format that the model computes with. `int4` needs a GPU.",
+            "The number format that the model computes with.",
             is_machine_wide=True,
         ),
     ] = "auto"
@@ -253,19 +253,10 @@ class Settings(BaseModel):
     draft_model: Annotated[
         str,
         About(
-            "A smaller model of the same family, by id or path, that drafts instead of the trained drafter.",
+            "The folder of a drafter that you trained, instead of the one that is shipped for the model.",
             is_machine_wide=True,
         ),
     ] = ""
-    shadow: Annotated[
-        float,
-        Field(ge=0, le=1),
-        About(
-            "The fraction of suggestions, from 0 to 1, to compute again without drafts in idle time. The"
-            " statistics count the differences; there should be none.",
-            is_machine_wide=True,
-        ),
-    ] = 0.0
 
     @field_validator("languages")
     @classmethod

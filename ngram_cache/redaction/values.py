@@ -132,14 +132,9 @@ def _means_no_secret(finding: Finding, value: str) -> bool:
     small = value.strip().lower()
     if small in _NOT_SECRETS or (not finding.is_quoted and _PATH.fullmatch(value)):
         return True
-    is_about = _TELLING.search(small) is not None
-    return (
-        is_about and (" " in small or _IDENTIFIER.fullmatch(value) is not None) and not _ends_in_digits(small)
-    )
-
-
-def _ends_in_digits(value: str) -> bool:
-    return value[-3:].isdigit()
+    if _TELLING.search(small) is None or small[-3:].isdigit():
+        return False
+    return " " in small or _IDENTIFIER.fullmatch(value) is not None
 
 
 def _is_plain(value: str) -> bool:

@@ -31,10 +31,8 @@ Tasks = Annotated[list[Path] | None, typer.Option("--tasks", help="Infilling tas
 Sources = Annotated[
     Path | None, typer.Option("--sources", help="A folder of source code instead of recent releases.")
 ]
-Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32, int8, or int4 on a GPU.")]
-DraftModel = Annotated[
-    str, typer.Option("--draft-model", help="A smaller model of its family, or a trained drafter's folder.")
-]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16, float32 or int8.")]
+DraftModel = Annotated[str, typer.Option("--draft-model", help="The folder of a trained drafter.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw a picture (.svg, .png, .pdf).")]
 
 

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-BITS, PRODUCT_ROWS = (4, 5, 6, 8), (1, 4, 8, 16, 64)
+BITS, PRODUCT_ROWS = (4, 5, 8), (1, 4, 8, 16, 64)
 PASS_ROWS, PREFILL_ROWS = (1, 2, 4, 8, 16, 24), (64, 256)
 NUM_KEYS = 600  # tokens of a source file before each pass
 # LLVM's names of features that processors with AVX2 alone lack.

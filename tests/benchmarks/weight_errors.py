@@ -2,7 +2,7 @@
 
 Run as `python -m tests.benchmarks.weight_errors --target ID`. Compares two ways to pack a sample of the
 tensors with the numbers that the format's own library reads: with the file's levels and scales, as models are
-loaded, and with levels that are found again in bf16 numbers, as safetensors are.
+loaded, and with bf16 numbers that are rounded to 8 bits, as safetensors are.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 
 from completion_engine.config import DEFAULT_TARGET
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
-from completion_engine.cpu.linear import packed, packed_blocks
+from completion_engine.cpu.linear import packed
 from completion_engine.models import ModelStore
 from completion_engine.models.gguf_layout import read_layout
 from completion_engine.target_model.weights import GgufWeights
@@ -58,7 +59,7 @@ class Errors:
 
 
 def measure(model_id: str) -> dict[str, dict[str, Errors]]:
-    """By type of block: errors with the file's levels, and with levels found again."""
+    """By type of block: errors with the file's levels, and of rounding to 8 bits."""
     layout = read_layout(ModelStore().folder(model_id))
     if layout is None:
         raise SystemExit(f"{model_id} is not stored as a GGUF file.")
@@ -72,9 +73,9 @@ def measure(model_id: str) -> dict[str, dict[str, Errors]]:
         num_rows = min(tensor.shape[0], _MAX_ROWS)
         raw = data[tensor.offset : tensor.offset + num_rows * tensor.row_bytes].reshape(num_rows, -1)
         wanted = gguf.dequantize(raw, gguf.GGMLQuantizationType[tensor.kind])
-        errors = found.setdefault(tensor.kind, {"own": Errors(), "found": Errors()})
-        errors["own"].add(packed_blocks([quantised]), wanted)
-        errors["found"].add(packed(torch.from_numpy(wanted).to(torch.bfloat16)), wanted)
+        errors = found.setdefault(tensor.kind, {"own": Errors(), "rounded": Errors()})
+        errors["own"].add(pack_blocks([quantised]), wanted)
+        errors["rounded"].add(packed(torch.from_numpy(wanted).to(torch.bfloat16)), wanted)
     return found
 
 
@@ -85,7 +86,7 @@ def main() -> None:
     found = measure(parser.parse_args().target)
     for kind, errors in found.items():
         for levels, summed in errors.items():
-            sys.stdout.write(f"{kind:<6}{levels:<6} levels: {summed}\n")
+            sys.stdout.write(f"{kind:<6}{levels:<8} levels: {summed}\n")
     figures = {kind: {name: summed.relative for name, summed in pair.items()} for kind, pair in found.items()}
     sys.stdout.write(json.dumps(figures) + "\n")
 

@@ -28,6 +28,7 @@ from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock
 from completion_engine.target_model.weights import Precision
+from tests.completion_engine.decoding.plain import complete_checked
 
 Make = Callable[..., CompletionEngine]
 
@@ -200,11 +201,8 @@ def test_what_is_written_behind_less_text_is_what_plain_decoding_writes_behind_i
 ) -> None:
     engine = make_engine()
     monkeypatch.setattr(LanguageModel, "prompt_token_ms", 1e9)
-    completion = engine.complete(request(CODE * 8, deadline_ms=600_000.0, shadow=1.0))
+    completion = complete_checked(engine, request(CODE * 8, deadline_ms=600_000.0))
     assert completion.stats.is_provisional
-    while engine.idle(Cancellation()):
-        pass
-    assert engine.describe()["shadow"] == {"num_checked": 1, "num_different": 0}
 
 
 class Cancelling(NoRules):

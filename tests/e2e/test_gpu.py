@@ -37,7 +37,7 @@ def engine(real_model_dir: Path) -> CompletionEngine:
     return load_engine_from(real_model_dir, EngineConfig(device="cuda"))
 
 
-@pytest.fixture(scope="module", params=["bfloat16", "int8", "int4"])
+@pytest.fixture(scope="module", params=["bfloat16", "int8"])
 def target(request: pytest.FixtureRequest) -> LanguageModel:
     """The 0.5B's geometry with random weights: no model file is needed."""
     device = torch.device("cuda")

@@ -19,6 +19,7 @@ from ngram_cache.planning import IndexHooks
 from ngram_cache.repository import RepositoryOptions, StoppedError
 from tests.fuzz.ignore_rules import hostile_rules
 from tests.fuzz.places import own_folder
+from tests.ngram_cache.integrity import check_integrity
 
 _OUTSIDE = "outside_of_all"
 _NAMES = (
@@ -56,7 +57,7 @@ def check(rng: random.Random) -> None:
     with suppress(StoppedError):
         indexer.set_overlay(rng.choice(_NAMES), "value = 1\n")
     indexer.save()
-    indexer.index.check_integrity()
+    check_integrity(indexer.index)
     held = indexer.index.lookup(list(_OUTSIDE.encode()), max_nodes=4, max_depth=4)
     assert held.match_length < len(_OUTSIDE)
     assert len(indexer.paths) <= options.max_files

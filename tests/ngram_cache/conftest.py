@@ -37,7 +37,6 @@ def _brute_force(
     *,
     max_nodes: int,
     max_depth: int,
-    min_match: int = 1,
 ) -> Answer:
     """`documents` from the oldest to the most recent."""
 
@@ -50,13 +49,13 @@ def _brute_force(
             if tuple(tokens[at - length : at]) == tail
         ]
 
-    for length in range(min(len(context), MAX_CONTEXT), max(1, min_match) - 1, -1):
+    for length in range(min(len(context), MAX_CONTEXT), 0, -1):
         longest = places(length)
         if longest:
             break
     else:
         return 0, 0, []
-    shorter_length = max(min_match, 1, length // 2)
+    shorter_length = max(1, length // 2)
     blends = len(longest) < FEW_OCCURRENCES and shorter_length < length
     shorter = [place for place in places(shorter_length) if place not in longest] if blends else []
     lengths = length, shorter_length if blends else 0

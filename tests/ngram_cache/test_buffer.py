@@ -24,7 +24,6 @@ edits = st.lists(
     edits=edits,
     context=st.lists(st.integers(0, 2), max_size=40),
     own=st.booleans(),
-    min_match=st.integers(0, 4),
 )
 def test_the_buffer_answers_as_an_index_of_its_one_document(
     brute_force: Callable[..., object],
@@ -32,7 +31,6 @@ def test_the_buffer_answers_as_an_index_of_its_one_document(
     edits: list[tuple[str, object]],
     context: list[int],
     own: bool,
-    min_match: int,
 ) -> None:
     buffer, model = TokenBuffer(), []
     for _, argument in edits:
@@ -46,8 +44,8 @@ def test_the_buffer_answers_as_an_index_of_its_one_document(
     buffer.truncate(len(model))
     assert (len(buffer), buffer.tokens.tolist()) == (len(model), model)
     asked = model if own else context
-    found = described(buffer.lookup(asked, max_nodes=7, max_depth=5, min_match=min_match), str)
-    expected = brute_force([("-1", model)], asked, max_nodes=7, max_depth=5, min_match=min_match)
+    found = described(buffer.lookup(asked, max_nodes=7, max_depth=5), str)
+    expected = brute_force([("-1", model)], asked, max_nodes=7, max_depth=5)
     assert found == expected
 
 

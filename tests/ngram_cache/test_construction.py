@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ngram_cache import construction
 from ngram_cache.construction import MAX_CONTEXT, sort_contexts
 from ngram_cache.segment import Segment
+from tests.ngram_cache.integrity import check_segment
 
 phrases = st.lists(st.sampled_from([1, 2, 2_000_000]), min_size=1, max_size=12)
 texts = st.lists(st.tuples(phrases, st.integers(1, 12)), max_size=6).map(
@@ -58,7 +59,7 @@ def test_long_texts_that_repeat_themselves_are_sorted_too(num_phrases: int) -> N
     stock = [generator.integers(0, 100_000, 50) for _ in range(num_phrases)]
     text = np.concatenate([stock[int(generator.integers(num_phrases))] for _ in range(2_800)])
     segment = Segment.build([(2, text[:70_000].astype(np.int32)), (5, text[70_000:].astype(np.int32))])
-    segment.check_integrity()
+    check_segment(segment)
 
 
 def test_what_is_kept_of_a_segment_stays_sorted() -> None:
@@ -66,7 +67,7 @@ def test_what_is_kept_of_a_segment_stays_sorted() -> None:
     documents = [(number, generator.integers(0, 9, 300).astype(np.int32)) for number in range(9)]
     keep = [number % 3 != 1 for number in range(9)]
     reduced = Segment.build(documents).only(keep)
-    reduced.check_integrity()
+    check_segment(reduced)
     assert reduced.documents == [0, 2, 3, 5, 6, 8]
     assert all(
         np.array_equal(reduced.tokens(at), documents[id_][1]) for at, id_ in enumerate(reduced.documents)

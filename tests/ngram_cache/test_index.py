@@ -18,6 +18,7 @@ from ngram_cache.live_parts import Entry, LiveParts, VersionTable
 from ngram_cache.search import Part
 from ngram_cache.segment import Segment
 from ngram_cache.snapshot import FileRecord, Snapshot
+from tests.ngram_cache.integrity import check_integrity
 
 PATHS = ["a.py", "b.py", "c.py", "d.py"]
 paths = st.sampled_from(PATHS)
@@ -94,12 +95,11 @@ class AnyHistory(RuleBasedStateMachine):
         context=contexts,
         max_nodes=st.integers(0, 9),
         max_depth=st.integers(0, 5),
-        min_match=st.integers(0, 3),
     )
-    def lookup(self, context: list[int], max_nodes: int, max_depth: int, min_match: int) -> None:
+    def lookup(self, context: list[int], max_nodes: int, max_depth: int) -> None:
         self.index.maintain()
         live = self._live()
-        limits = {"max_nodes": max_nodes, "max_depth": max_depth, "min_match": min_match}
+        limits = {"max_nodes": max_nodes, "max_depth": max_depth}
         self.check(self.index, live, context, **limits)
         self.check(NgramIndex(live), live, context, **limits)
 
@@ -116,7 +116,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @invariant()
     def is_sound(self) -> None:
-        self.index.check_integrity()
+        check_integrity(self.index)
         live = self._live()
         assert self.index.num_documents == len(live)
         assert self.index.num_tokens == sum(len(tokens) for _, tokens in live)
@@ -146,7 +146,7 @@ def test_repetitive_text_is_matched_to_the_full_context(
     if split:
         for document in documents:
             index.update(*document)
-    index.check_integrity()
+    check_integrity(index)
     check_lookup(index, documents, context, max_nodes=8, max_depth=6)
     if texts and texts[0]:
         check_lookup(index, documents, texts[0], max_nodes=8, max_depth=6)
@@ -214,9 +214,10 @@ def test_segments_stay_a_handful_however_many_edits_there_are() -> None:
         most = max(most, index.num_segments)
     assert most <= 8
     index.maintain()
-    assert index.num_stored_tokens <= index.num_tokens / 0.7 + 100
-    assert index.nbytes <= 9 * index.num_stored_tokens + 4096
-    index.check_integrity()
+    num_stored = sum(part.segment.num_tokens for part in index._live.parts)
+    assert num_stored <= index.num_tokens / 0.7 + 100
+    assert index.nbytes <= 9 * num_stored + 4096
+    check_integrity(index)
 
 
 def test_typing_in_one_buffer_leaves_no_trail() -> None:
@@ -255,7 +256,7 @@ def test_readers_and_writers_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert problems == []
-    index.check_integrity()
+    check_integrity(index)
 
 
 def test_writers_leave_segments_alone_that_are_being_merged() -> None:
@@ -269,7 +270,7 @@ def test_writers_leave_segments_alone_that_are_being_merged() -> None:
         return index._live.merged(parts)
 
     index._replace_aside(list, merge_while_others_write)
-    index.check_integrity()
+    check_integrity(index)
     assert index.lookup([1, 2], max_nodes=1, max_depth=1).num_occurrences == 11
 
 
@@ -282,7 +283,7 @@ def test_a_restored_index_does_not_displace_what_came_before_it() -> None:
     assert index.lookup([5, 6], max_nodes=1, max_depth=1).nodes[0].token == 8
     index.drop_overlay("b")
     assert index.lookup([5, 6], max_nodes=1, max_depth=1).nodes[0].token == 7
-    index.check_integrity()
+    check_integrity(index)
     with pytest.raises(ValueError, match="numbers"):
         index.restore(old.stored())
 

@@ -24,6 +24,7 @@ from ngram_cache.snapshot import (
     Snapshot,
     SnapshotError,
 )
+from tests.ngram_cache.integrity import check_integrity
 
 PACKAGE = Path(snapshot.__file__).parent
 TEXTS = {"a.py": [1, 2, 3, 1, 2, 4], "lib/b.py": [5, 1, 2, 3, 9], "empty.py": []}
@@ -48,7 +49,7 @@ def test_what_was_saved_comes_back(saved: Path) -> None:
     loaded = load(saved)
     index = NgramIndex()
     index.restore(loaded.stored)
-    index.check_integrity()
+    check_integrity(index)
     assert index.paths == sorted(TEXTS)
     assert loaded.files["a.py"] == FileRecord(10, 20, b"a.py")
     found = index.lookup([1, 2], max_nodes=3, max_depth=2)

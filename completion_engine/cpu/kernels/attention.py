@@ -20,6 +20,7 @@ from completion_engine.cpu.kernels.language import (
     SharedKernel,
     bits_of,
     exponential,
+    for_types,
     highest_rank,
     inlined,
     kernel,
@@ -45,7 +46,7 @@ from completion_engine.cpu.kernels.query_products import (
     score,
     sum_up,
 )
-from completion_engine.cpu.kernels.vectors import LANES, bf16_at, claim, float_at, int64_at, sum_of
+from completion_engine.cpu.kernels.vectors import LANES, claim, int64_at, numbers_at, sum_of
 
 _I32 = np.int32
 
@@ -163,8 +164,7 @@ def step_in(
         values_offset=offsets[1],
         scale_bits=bits_of(queries.scale),
     )
-    kernel = _attend_bf16 if queries.q.dtype == torch.bfloat16 else _attend_float
-    return Step(kernel, task_of(task), (table, queries))
+    return Step(_KERNELS[queries.q.dtype], task_of(task), (table, queries))
 
 
 @kernel
@@ -208,11 +208,44 @@ def _branch_of(unit: int, table: Array, num_groups: int, num_kv: int) -> Any:
     return 0, 0
 
 
+@inlined
+def _score(
+    size: Any, queries: Any, keys: Any, channel_step: Any, num_keys: Any, scores: Any, number: Any
+) -> None:
+    """The scores of a unit's first `number` queries for its keys, which have numbers of `size` bytes."""
+    num_channels, step = queries.shape[0], 4 * scores.shape[1]
+    for key in range(0, num_keys, KEYS_AT_ONCE):
+        some, place = keys + size * key, scores.ctypes.data + 4 * key
+        score(size, queries.ctypes.data, some, channel_step, num_channels, place, step, number)
+
+
+@inlined
+def _sum_up(
+    size: Any, shares: Any, values: Any, value_step: Any, num_keys: Any, summed: Any, number: Any
+) -> None:
+    """The values of a unit summed up by each query's shares; the rest as above."""
+    step, share_step = 4 * summed.shape[1], 4 * shares.shape[1]
+    for channel in range(0, summed.shape[1], KEYS_AT_ONCE):
+        place, first, column = summed.ctypes.data + 4 * channel, shares.ctypes.data, values + size * channel
+        if channel + KEYS_AT_ONCE <= summed.shape[1]:
+            sum_up(size, 2, first, share_step, column, value_step, num_keys, place, step, number)
+        else:
+            sum_up(size, 1, first, share_step, column, value_step, num_keys, place, step, number)
+
+
 @kernel
-def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table: Array) -> None:
+def _write(summed: Floats, totals: Floats, first: int, number: int, head: int, found: Array) -> None:
+    """Write what a unit summed up, divided by its queries' totals, to rows of `found`, from a head on."""
+    for at in range(number):
+        row, own_head = (first + at) % found.shape[0], head + (first + at) // found.shape[0]
+        for channel in range(found.shape[2]):
+            found[row, own_head, channel] = narrowed(summed[at, channel] / totals[at], found)
+
+
+@inlined
+def _attend(task: Any, size: Any, q: Any, found: Any, num_seen: Any, table: Any) -> None:
     """Take units until none are left; `task` is an `AttentionTask`."""
-    num_kv, num_channels, key_step = task[_AT.num_kv_heads], q.shape[2], task[_AT.key_channel_stride]
-    value_step = task[_AT.value_stride]
+    num_kv, num_channels = task[_AT.num_kv_heads], q.shape[2]
     num_groups = q.shape[1] // num_kv
     width = (num_seen.max() + KEYS_AT_ONCE - 1) // KEYS_AT_ONCE * KEYS_AT_ONCE
     queries = np.zeros((num_channels, NUM_QUERIES), np.float32)
@@ -230,47 +263,24 @@ def _attend(task: Any, size: int, q: Array, found: Array, num_seen: Array, table
         number = min(NUM_QUERIES, num_groups * num_rows - first)
         own, seen = q[begin : begin + num_rows], num_seen[begin : begin + num_rows]
         num_keys = _lay_out(own, head * num_groups, first, number, seen, scale, queries)
-        for key in range(0, num_keys, KEYS_AT_ONCE):
-            some, place = keys + size * key, scores.ctypes.data + 4 * key
-            if size == 2:
-                score(2, queries.ctypes.data, some, key_step, num_channels, place, 4 * width, number)
-            else:
-                score(4, queries.ctypes.data, some, key_step, num_channels, place, 4 * width, number)
+        _score(size, queries, keys, task[_AT.key_channel_stride], num_keys, scores, number)
         for at in range(number):
             totals[at] = _exponentiate(scores[at], seen[(first + at) % num_rows], num_keys)
-        for channel in range(0, num_channels, KEYS_AT_ONCE):
-            place, shares, step = summed.ctypes.data + 4 * channel, scores.ctypes.data, 4 * num_channels
-            column = values + size * channel
-            is_whole = channel + KEYS_AT_ONCE <= num_channels
-            if size == 2 and is_whole:
-                sum_up(2, 2, shares, 4 * width, column, value_step, num_keys, place, step, number)
-            elif size == 2:
-                sum_up(2, 1, shares, 4 * width, column, value_step, num_keys, place, step, number)
-            elif is_whole:
-                sum_up(4, 2, shares, 4 * width, column, value_step, num_keys, place, step, number)
-            else:
-                sum_up(4, 1, shares, 4 * width, column, value_step, num_keys, place, step, number)
-        for at in range(number):
-            row, group = begin + (first + at) % num_rows, (first + at) // num_rows
-            for channel in range(num_channels):
-                number_found = summed[at, channel] / totals[at]
-                found[row, head * num_groups + group, channel] = narrowed(number_found, found)
+        _sum_up(size, scores, values, task[_AT.value_stride], num_keys, summed, number)
+        _write(summed, totals, first, number, head * num_groups, found[begin : begin + num_rows])
         branch, unit = _branch_of(claim(task, COUNTER, 1), table, num_groups, num_kv)
 
 
-@SharedKernel
-def _attend_bf16(task: Any) -> None:
-    shape = (task[_AT.num_rows], task[_AT.num_heads], task[_AT.head_size])
-    seen = carray(int64_at(task[_AT.num_seen]), task[_AT.num_rows])
-    table = carray(int64_at(task[_AT.table]), FIRST_BRANCH + task[_AT.num_rows] * BRANCH_SIZE)
-    q, found = carray(bf16_at(task[_AT.q]), shape), carray(bf16_at(task[_AT.found]), shape)
-    _attend(task, 2, q, found, seen, table)
+def _kernel(number_bytes: int) -> SharedKernel:
+    def attend_in_branches(task: Any) -> None:
+        shape = (task[_AT.num_rows], task[_AT.num_heads], task[_AT.head_size])
+        seen = carray(int64_at(task[_AT.num_seen]), task[_AT.num_rows])
+        table = carray(int64_at(task[_AT.table]), FIRST_BRANCH + task[_AT.num_rows] * BRANCH_SIZE)
+        q = carray(numbers_at(number_bytes, task[_AT.q]), shape)
+        found = carray(numbers_at(number_bytes, task[_AT.found]), shape)
+        _attend(task, number_bytes, q, found, seen, table)
+
+    return SharedKernel(attend_in_branches)
 
 
-@SharedKernel
-def _attend_float(task: Any) -> None:
-    shape = (task[_AT.num_rows], task[_AT.num_heads], task[_AT.head_size])
-    seen = carray(int64_at(task[_AT.num_seen]), task[_AT.num_rows])
-    table = carray(int64_at(task[_AT.table]), FIRST_BRANCH + task[_AT.num_rows] * BRANCH_SIZE)
-    q, found = carray(float_at(task[_AT.q]), shape), carray(float_at(task[_AT.found]), shape)
-    _attend(task, 4, q, found, seen, table)
+_KERNELS = for_types(_kernel)

@@ -29,7 +29,6 @@ class Sdot:
     num_outputs = 4
     max_rows = 4
     adds_exponents = False  # a product takes its number out of a lane, a sum does not
-    prefers_halves = False  # eight rows take twice the instructions
     quads: QuadDot | None = None
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
@@ -39,8 +38,6 @@ class Sdot:
             held = [make.load(place, 64 * group + 4 * first, _BYTES) for group in range(NUM_GROUPS)]
             return [builder.xor(found, ir.Constant(_BYTES, [-128] * 16)) for found in held]
         held = [make.load(place, 64 * pair + 4 * first, _BYTES) for pair in range(NUM_GROUPS // 2)]
-        if record.bits == 6:
-            return _six_bits(make, record, place, first, held)
         if record.highs_at:
             return _five_bits(make, record, place, first, held)
         low = ir.Constant(_BYTES, [15] * 16)
@@ -49,14 +46,19 @@ class Sdot:
     def add_up(
         self,
         make: Vectors,
-        record: TileRecord,
+        record: TileRecord,  # noqa: ARG002 - a protocol
         levels: list[Any],
         rows: Sequence[BlockRow],
-    ) -> Iterator[Sequence[Any]]:
+    ) -> Iterator[Any]:
         """See `dot.Dot`."""
-        size = NUM_GROUPS // len(record.scales_at)
+        multiply = make.external("llvm.aarch64.neon.sdot.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
         for row in rows:
-            yield [_by_fours(make, levels, row, range(at, at + size)) for at in range(0, NUM_GROUPS, size)]
+            held = [make.load(row.levels, offset, _FOURS) for offset in (0, 16)]
+            found = ir.Constant(_FOURS, None)
+            for group in range(NUM_GROUPS):
+                numbers = _woven(make, [held[group // 4]] * 2, _FOURS, [group % 4] * 4)
+                found = make.builder.call(multiply, [found, levels[group], numbers])
+            yield found
 
 
 class Smmla(Sdot):
@@ -68,12 +70,11 @@ class Smmla(Sdot):
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Sequence[Any]]:
+    ) -> Iterator[Any]:
         """See `dot.Dot`."""
         if len(rows) == 1:
             yield from super().add_up(make, record, levels, rows)
             return
-        size = NUM_GROUPS // 2 // len(record.scales_at)  # pairs of groups that share a scale
         multiply = make.external("llvm.aarch64.neon.smmla.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
         weights = [
             [_woven(make, levels[group : group + 2], _FOURS, lanes) for lanes in ([0, 4, 1, 5], [2, 6, 3, 7])]
@@ -84,28 +85,14 @@ class Smmla(Sdot):
             for offset in (0, 16):
                 held = [make.load(row.levels, offset, _BYTES) for row in pair]
                 inputs += [_woven(make, held, _HALVES, lanes) for lanes in ([0, 2], [1, 3])]
-            parts = []
-            for first in range(0, NUM_GROUPS // 2, size):
-                sums = [ir.Constant(_FOURS, None)] * 2
-                for at in range(first, first + size):
-                    sums = [
-                        make.builder.call(multiply, [total, half, inputs[at]])
-                        for total, half in zip(sums, weights[at], strict=True)
-                    ]
-                parts.append(sums)
+            sums = [ir.Constant(_FOURS, None)] * 2
+            for halves, numbers in zip(weights, inputs, strict=True):
+                sums = [
+                    make.builder.call(multiply, [total, half, numbers])
+                    for total, half in zip(sums, halves, strict=True)
+                ]
             for lanes in ([0, 2, 4, 6], [1, 3, 5, 7]):
-                yield [_woven(make, sums, _FOURS, lanes, _FOURS) for sums in parts]
-
-
-def _by_fours(make: Vectors, levels: list[Any], row: BlockRow, groups: range) -> Any:
-    """The sums of some groups of inputs."""
-    multiply = make.external("llvm.aarch64.neon.sdot.v4i32.v16i8", [_FOURS, _BYTES, _BYTES], _FOURS)
-    held = [make.load(row.levels, offset, _FOURS) for offset in (0, 16)]
-    found = ir.Constant(_FOURS, None)
-    for group in groups:
-        numbers = _woven(make, [held[group // 4]] * 2, _FOURS, [group % 4] * 4)
-        found = make.builder.call(multiply, [found, levels[group], numbers])
-    return found
+                yield _woven(make, sums, _FOURS, lanes, _FOURS)
 
 
 def _woven(make: Vectors, two: Sequence[Any], kind: Any, lanes: Sequence[int], result: Any = _BYTES) -> Any:
@@ -113,18 +100,6 @@ def _woven(make: Vectors, two: Sequence[Any], kind: Any, lanes: Sequence[int], r
     left, right = (make.builder.bitcast(found, kind) for found in two)
     chosen = ir.Constant(many(I32, len(lanes)), list(lanes))
     return make.builder.bitcast(make.builder.shuffle_vector(left, right, chosen), result)
-
-
-def _six_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
-    """Levels minus thirty-two. A byte holds the highest two bits of four groups, the first one's lowest."""
-    builder, found = make.builder, []
-    low, high, zero = (ir.Constant(_BYTES, [number] * 16) for number in (15, 0x30, record.zero_level))
-    nibbles = [builder.and_(x, low) for x in held] + [make.moved(x, -4) for x in held]
-    for group, nibble in enumerate(nibbles):
-        highs = make.load(place, record.highs_at + 64 * (group // 4) + 4 * first, _BYTES)
-        highs = make.moved(highs, 4 - 2 * (group % 4))
-        found.append(builder.sub(builder.or_(nibble, builder.and_(highs, high)), zero))
-    return found
 
 
 def _five_bits(make: Vectors, record: TileRecord, place: Any, first: int, held: Sequence[Any]) -> list[Any]:
@@ -152,9 +127,7 @@ class Dot(Protocol):
     """How one instruction set multiplies, on machines that have all of `features`. `name` is for people.
 
     Registers hold the sums of `num_outputs` of a tile and `max_rows` rows. Powers of two are multiplied with
-    by adding to exponents where `adds_exponents`. Weights with a scale for each half of a block have fewer
-    bytes and take more instructions; `prefers_halves` where that pays. Where there are `quads`, they multiply
-    four rows and more.
+    by adding to exponents where `adds_exponents`. Where there are `quads`, they multiply four rows and more.
     """
 
     name: str
@@ -162,7 +135,6 @@ class Dot(Protocol):
     num_outputs: int
     max_rows: int
     adds_exponents: bool
-    prefers_halves: bool
     quads: QuadDot | None
 
     def levels(self, make: Vectors, record: TileRecord, place: Any, first: int) -> list[Any]:
@@ -172,11 +144,8 @@ class Dot(Protocol):
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Sequence[Any]]:
-        """Yield the sums of `(level - zero_level) * input`, row by row.
-
-        One for each part of the block that has a scale, [num_outputs] int32.
-        """
+    ) -> Iterator[Any]:
+        """Yield the sums of `(level - zero_level) * input` [num_outputs] int32, row by row."""
 
 
 # The quickest first.

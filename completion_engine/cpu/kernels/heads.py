@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numba import carray  # type: ignore[attr-defined]  # numba does not say what it exports
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from completion_engine.cpu.kernels.language import (
     Floats,
     SharedKernel,
     bits_of,
+    for_types,
     fused,
     inlined,
     kernel,
@@ -36,7 +36,7 @@ from completion_engine.cpu.kernels.program import (
 )
 from completion_engine.cpu.kernels.rounded import SHARED_FROM
 from completion_engine.cpu.kernels.rows import norm_factor
-from completion_engine.cpu.kernels.vectors import bf16_at, claim, float_at, int64_at
+from completion_engine.cpu.kernels.vectors import claim, float_at, int64_at, numbers_at
 
 _I32 = np.int32
 
@@ -177,8 +177,9 @@ def split_step(qkv: Tensor, into: Heads, norms: HeadNorms | None, eps: float) ->
         k_norm=0 if norms is None else norms.k.ctypes.data,
         eps_bits=bits_of(eps),
     )
-    kernel = _split_bf16 if into.q.dtype == torch.bfloat16 else _split_float
-    return Step(kernel, task_of(task), (qkv, into, norms), is_shared=num_rows >= SHARED_FROM)
+    return Step(
+        _SPLIT_KERNELS[into.q.dtype], task_of(task), (qkv, into, norms), is_shared=num_rows >= SHARED_FROM
+    )
 
 
 def place_step(table: BranchTable, heads: Heads, room: tuple[int, int], offsets: tuple[int, int]) -> Step:
@@ -199,75 +200,50 @@ def place_step(table: BranchTable, heads: Heads, room: tuple[int, int], offsets:
         k=heads.k.data_ptr(),
         v=heads.v.data_ptr(),
     )
-    kernel = _place_bf16 if heads.k.dtype == torch.bfloat16 else _place_float
-    return Step(kernel, task_of(task), (table, heads), is_shared=False)
+    return Step(_PLACE_KERNELS[heads.k.dtype], task_of(task), (table, heads), is_shared=False)
 
 
-@kernel
-def _split_rows(task: Any, q: Array, k: Array, v: Array, cos: Array, signed_sin: Array) -> None:
-    """Take rows until none are left; `task` is a `SplitTask`."""
-    num_rows, num_heads, num_kv = task[_SPLIT.num_rows], task[_SPLIT.num_heads], task[_SPLIT.num_kv_heads]
-    size, eps = task[_SPLIT.head_size], _I32(task[_SPLIT.eps_bits]).view(np.float32)
-    positions = carray(int64_at(task[_SPLIT.positions]), num_rows)
-    row = claim(task, COUNTER, 1)
-    while row < num_rows:
-        start = task[_SPLIT.qkv] + 4 * row * task[_SPLIT.qkv_width]
-        heads = carray(float_at(start), (num_heads + 2 * num_kv, size))
-        if task[_SPLIT.q_norm]:
-            _norm_heads(heads, 0, num_heads, carray(float_at(task[_SPLIT.q_norm]), size), eps)
-            k_norm = carray(float_at(task[_SPLIT.k_norm]), size)
-            _norm_heads(heads, num_heads, num_heads + num_kv, k_norm, eps)
-        _split(heads, cos[positions[row]], signed_sin[positions[row]], row, q, k, v)
+def _split_kernel(number_bytes: int) -> SharedKernel:
+    def split(task: Any) -> None:
+        num_rows, num_heads, num_kv = task[_SPLIT.num_rows], task[_SPLIT.num_heads], task[_SPLIT.num_kv_heads]
+        size, eps = task[_SPLIT.head_size], _I32(task[_SPLIT.eps_bits]).view(np.float32)
+        kv, angles = (num_kv, num_rows, size), (task[_SPLIT.num_positions], size)
+        q = carray(numbers_at(number_bytes, task[_SPLIT.q]), (num_rows, num_heads, size))
+        k = carray(numbers_at(number_bytes, task[_SPLIT.k]), kv)
+        v = carray(numbers_at(number_bytes, task[_SPLIT.v]), kv)
+        cos = carray(numbers_at(number_bytes, task[_SPLIT.cos]), angles)
+        signed_sin = carray(numbers_at(number_bytes, task[_SPLIT.signed_sin]), angles)
+        positions = carray(int64_at(task[_SPLIT.positions]), num_rows)
         row = claim(task, COUNTER, 1)
+        while row < num_rows:
+            start = task[_SPLIT.qkv] + 4 * row * task[_SPLIT.qkv_width]
+            heads = carray(float_at(start), (num_heads + 2 * num_kv, size))
+            if task[_SPLIT.q_norm]:
+                _norm_heads(heads, 0, num_heads, carray(float_at(task[_SPLIT.q_norm]), size), eps)
+                k_norm = carray(float_at(task[_SPLIT.k_norm]), size)
+                _norm_heads(heads, num_heads, num_heads + num_kv, k_norm, eps)
+            _split(heads, cos[positions[row]], signed_sin[positions[row]], row, q, k, v)
+            row = claim(task, COUNTER, 1)
+
+    return SharedKernel(split)
 
 
-@SharedKernel
-def _split_bf16(task: Any) -> None:
-    num_rows, size = task[_SPLIT.num_rows], task[_SPLIT.head_size]
-    kv, angles = (task[_SPLIT.num_kv_heads], num_rows, size), (task[_SPLIT.num_positions], size)
-    q = carray(bf16_at(task[_SPLIT.q]), (num_rows, task[_SPLIT.num_heads], size))
-    k, v = carray(bf16_at(task[_SPLIT.k]), kv), carray(bf16_at(task[_SPLIT.v]), kv)
-    cos = carray(bf16_at(task[_SPLIT.cos]), angles)
-    _split_rows(task, q, k, v, cos, carray(bf16_at(task[_SPLIT.signed_sin]), angles))
+def _place_kernel(number_bytes: int) -> SharedKernel:
+    def place_in_branches(task: Any) -> None:
+        num_kv, num_rows, size = task[_PLACE.num_kv_heads], task[_PLACE.num_rows], task[_PLACE.head_size]
+        k = carray(numbers_at(number_bytes, task[_PLACE.k]), (num_kv, num_rows, size))
+        v = carray(numbers_at(number_bytes, task[_PLACE.v]), (num_kv, num_rows, size))
+        table = carray(int64_at(task[_PLACE.table]), FIRST_BRANCH + num_rows * BRANCH_SIZE)
+        end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
+        for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
+            keys_at = table[branch + BRANCH.keys] + task[_PLACE.keys_offset]
+            values_at = table[branch + BRANCH.values] + task[_PLACE.values_offset]
+            keys = carray(numbers_at(number_bytes, keys_at), (num_kv, size, task[_PLACE.keys_room]))
+            values = carray(numbers_at(number_bytes, values_at), (num_kv, task[_PLACE.values_room], size))
+            path = carray(int64_at(table[branch + BRANCH.path]), table[branch + BRANCH.num_path])
+            place(k, v, path, keys, values, table[branch + BRANCH.start])
+
+    return SharedKernel(place_in_branches)
 
 
-@SharedKernel
-def _split_float(task: Any) -> None:
-    num_rows, size = task[_SPLIT.num_rows], task[_SPLIT.head_size]
-    kv, angles = (task[_SPLIT.num_kv_heads], num_rows, size), (task[_SPLIT.num_positions], size)
-    q = carray(float_at(task[_SPLIT.q]), (num_rows, task[_SPLIT.num_heads], size))
-    k, v = carray(float_at(task[_SPLIT.k]), kv), carray(float_at(task[_SPLIT.v]), kv)
-    cos = carray(float_at(task[_SPLIT.cos]), angles)
-    _split_rows(task, q, k, v, cos, carray(float_at(task[_SPLIT.signed_sin]), angles))
-
-
-@SharedKernel
-def _place_bf16(task: Any) -> None:
-    num_kv, num_rows, size = task[_PLACE.num_kv_heads], task[_PLACE.num_rows], task[_PLACE.head_size]
-    k = carray(bf16_at(task[_PLACE.k]), (num_kv, num_rows, size))
-    v = carray(bf16_at(task[_PLACE.v]), (num_kv, num_rows, size))
-    table = carray(int64_at(task[_PLACE.table]), FIRST_BRANCH + num_rows * BRANCH_SIZE)
-    end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
-    for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
-        keys_at = table[branch + BRANCH.keys] + task[_PLACE.keys_offset]
-        values_at = table[branch + BRANCH.values] + task[_PLACE.values_offset]
-        keys = carray(bf16_at(keys_at), (num_kv, size, task[_PLACE.keys_room]))
-        values = carray(bf16_at(values_at), (num_kv, task[_PLACE.values_room], size))
-        path = carray(int64_at(table[branch + BRANCH.path]), table[branch + BRANCH.num_path])
-        place(k, v, path, keys, values, table[branch + BRANCH.start])
-
-
-@SharedKernel
-def _place_float(task: Any) -> None:
-    num_kv, num_rows, size = task[_PLACE.num_kv_heads], task[_PLACE.num_rows], task[_PLACE.head_size]
-    k = carray(float_at(task[_PLACE.k]), (num_kv, num_rows, size))
-    v = carray(float_at(task[_PLACE.v]), (num_kv, num_rows, size))
-    table = carray(int64_at(task[_PLACE.table]), FIRST_BRANCH + num_rows * BRANCH_SIZE)
-    end = FIRST_BRANCH + table[NUM_BRANCHES] * BRANCH_SIZE
-    for branch in range(FIRST_BRANCH, end, BRANCH_SIZE):
-        keys_at = table[branch + BRANCH.keys] + task[_PLACE.keys_offset]
-        values_at = table[branch + BRANCH.values] + task[_PLACE.values_offset]
-        keys = carray(float_at(keys_at), (num_kv, size, task[_PLACE.keys_room]))
-        values = carray(float_at(values_at), (num_kv, task[_PLACE.values_room], size))
-        path = carray(int64_at(table[branch + BRANCH.path]), table[branch + BRANCH.num_path])
-        place(k, v, path, keys, values, table[branch + BRANCH.start])
+_SPLIT_KERNELS, _PLACE_KERNELS = for_types(_split_kernel), for_types(_place_kernel)

@@ -142,6 +142,11 @@ class SharedKernel:
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
 
+def for_types(kernel_for: Callable[[int], SharedKernel]) -> dict[torch.dtype, SharedKernel]:
+    """A kernel for each type that numbers are stored in; `kernel_for` gets the bytes of one."""
+    return {torch.bfloat16: kernel_for(2), torch.float32: kernel_for(4)}
+
+
 def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """`function` as a part of the kernels that call it."""
     compiled: Callable[_P, _R] = njit(inline="always", error_model="numpy")(function)

@@ -16,8 +16,7 @@ from typing import Any
 from llvmlite import binding, ir
 from numba.core import cgutils
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, RECORDS, ROW_BYTES, TileRecord
+from completion_engine.cpu.kernels.packing import BLOCK, NUM_GROUPS, RECORDS, ROW_BYTES, TileRecord
 from completion_engine.cpu.kernels.vectors import F16, F32, I1, I8, I16, I32, I64, Vectors, many
 
 binding.initialize_native_asmparser()  # for `_Loop.add`
@@ -195,7 +194,7 @@ class _Loop:
         sums = make.step(self._sums, builder.and_(block, I64(NUM_SUMS - 1)), SUM_BYTES)
         scales, floors = (
             builder.fpext(make.load(weights, at, many(F16)), many(F32))
-            for at in (record.scales_at[0], record.floors_at or record.scales_at[0])
+            for at in (record.scales_at, record.floors_at or record.scales_at)
         )
         for row, total in enumerate(totals):
             scale_at, share_at = ((BLOCK + number) * size + 4 * row for number in (0, 12))

@@ -1,14 +1,12 @@
-"""Weights in blocks of 32 inputs, each with a scale of its own, in as few bits as hold them.
+"""How weights lie in memory: in blocks of 32 inputs with a scale each, and 4, 5 or 8 bits a level.
 
-Models mostly come rounded already: a block's weights lie on a grid of 16 or 32 points, or each half's on one
-of 64. Where all blocks of a weight do, the grid's points are held in 4, 5 or 6 bits and nothing is lost; all
-others are rounded to 8 bits.
-A tile is sixteen outputs side by side, and the unit that a thread multiplies.
+Plain numbers are rounded to 8 bits; `block_packing` takes over the levels of weights that come rounded. A
+tile is sixteen outputs side by side, and the unit that a thread multiplies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,62 +14,62 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from completion_engine.cpu.kernels.grids import BLOCK, HALF_ZERO_LEVEL, fit_floor, fit_halves, fit_zero
 from completion_engine.cpu.kernels.language import (
     Array,
     Floats,
     inlined,
     kernel,
     magnitude,
+    number_of,
+    rank_of,
     widened,
 )
+from completion_engine.cpu.kernels.vectors import sum_of_products
 from completion_engine.target_model.threads import num_threads_here
 
+BLOCK = 32  # inputs that share a scale
 TILE_OUTPUTS = 16  # outputs side by side
 NUM_GROUPS = BLOCK // 4  # groups of four inputs, which one instruction multiplies
 ZERO_LEVELS = (16, 128)  # levels of zero in a block
-ROW_BYTES = BLOCK + 6 * 4  # bytes of a block of a rounded row, see `rounded.RoundedRows`
+ROW_BYTES = BLOCK + 4 * 4  # bytes of a block of a rounded row, see `rounded.RoundedRows`
 ONE_BITS = 127 << 23  # bits of the float32 one
 
 _F32, _I32, _U8 = np.float32, np.int32, np.uint8
-_SMALLEST_HALF = np.float16(2**-24)
+_SMALLEST, _SMALLEST_HALF = _F32(1e-30), np.float16(2**-24)
 
 
 @dataclass(frozen=True, slots=True)
 class TileRecord:
     """How a block of a tile lies: levels, then fp16 numbers for each output. Places are in bytes.
 
-    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors. A block has
-    one scale, or one for each half; `zeros` are the numbers beside a row's levels that take the zero level
-    off (see `rounded.RoundedRows`), one for each scale.
+    A weight is `(level - zero_level) * scale`, or `level * scale + floor` where there are floors. `zero` is
+    the number beside a row's levels that takes the zero level off (see `rounded.RoundedRows`), 0 for none.
     """
 
     bits: int
     num_bytes: int
-    scales_at: tuple[int, ...]
+    scales_at: int
     zero_level: int = 0
-    zeros: tuple[int, ...] = ()
+    zero: int = 0
     highs_at: int = 0  # the bits above the fourth
     floors_at: int = 0
 
 
 RECORDS = {
-    4: TileRecord(4, 320, scales_at=(256,), floors_at=288),
-    5: TileRecord(5, 352, scales_at=(320,), zero_level=ZERO_LEVELS[0], zeros=(1,), highs_at=256),
-    6: TileRecord(6, 448, scales_at=(384, 416), zero_level=HALF_ZERO_LEVEL, zeros=(4, 5), highs_at=256),
-    8: TileRecord(8, 544, scales_at=(512,), zero_level=ZERO_LEVELS[1], zeros=(2,)),
+    4: TileRecord(4, 320, scales_at=256, floors_at=288),
+    5: TileRecord(5, 352, scales_at=320, zero_level=ZERO_LEVELS[0], zero=1, highs_at=256),
+    8: TileRecord(8, 544, scales_at=512, zero_level=ZERO_LEVELS[1], zero=2),
 }
 
 
 class BlockRow(NamedTuple):
     """Where a block of a rounded row lies, as LLVM's addresses; see `rounded.RoundedRows`.
 
-    `zeros` are those of what its levels add up to times minus the zero level, for each scale of a block; none
-    where that is zero.
+    `zero` is that of what its levels add up to times minus the zero level; None where that is zero.
     """
 
     levels: Any
-    zeros: tuple[Any, ...]
+    zero: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,47 +91,57 @@ class PackedWeight:
         return self.records.nbytes + self.units.nbytes
 
 
-def pack(weight: Array, allowed: Collection[int] = RECORDS) -> PackedWeight:
-    """`weight` [num_outputs, num_inputs], float32 or bf16, in the fewest `allowed` bits that hold it.
-
-    8 must be allowed.
-    """
+def pack(weight: Array) -> PackedWeight:
+    """`weight` [num_outputs, num_inputs], float32 or bf16, rounded to 8 bits."""
     num_outputs, num_inputs = weight.shape
-    num_tiles, num_blocks = -(-num_outputs // TILE_OUTPUTS), -(-num_inputs // BLOCK)
-    units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
+    num_blocks = -(-num_inputs // BLOCK)
+    units: Floats = np.ones(num_outputs, np.float32)
     find_units(weight, units)
-    scales, others = (np.zeros((num_tiles, num_blocks, TILE_OUTPUTS), np.float32) for _ in range(2))
-    for record in (record for bits, record in RECORDS.items() if bits in allowed):
-        records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
-        if _pack_in_parts(weight, record.bits, units, (records, scales, others)):
-            put_numbers(records, record, (scales, others)[: len(record.scales_at)], others)
-            return PackedWeight(record, records, units, (num_outputs, num_inputs))
-    raise AssertionError("8 bits hold any weight")
+    levels = np.empty((num_outputs, num_blocks * BLOCK), np.uint8)
+    scales: Floats = np.empty((num_outputs, num_blocks), np.float32)
+    in_parts(num_outputs, lambda first, end: round_rows(weight, units, levels, scales, first, end))
+    return assemble(RECORDS[8], levels, scales, scales, units, num_inputs)
 
 
-def put_numbers(records: Array, record: TileRecord, scales: Sequence[Floats], floors: Floats) -> None:
-    """Write scales, and floors where a record has them, each [num_tiles, num_blocks, TILE_OUTPUTS]."""
-    for at, numbers in zip(record.scales_at, scales, strict=True):
-        halves = numbers.astype(np.float16)
-        # No scale is zero, because zero has no exponent that products could add to.
-        _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), at)
+def assemble(
+    record: TileRecord,
+    levels: Array,
+    scales: Floats,
+    floors: Floats,
+    units: Floats,
+    num_inputs: int,
+) -> PackedWeight:
+    """A weight of levels [num_outputs, num_blocks * BLOCK], with scales and floors [num_outputs, num_blocks].
+
+    Floors are ignored if the record has none.
+    """
+    num_outputs, num_blocks = floors.shape
+    num_tiles = -(-num_outputs // TILE_OUTPUTS)
+    records = np.zeros((num_tiles, num_blocks, record.num_bytes), np.uint8)
+    in_parts(num_tiles, lambda first, end: put_levels(levels, record.bits, records, first, end))
+    halves = _by_tile(scales).astype(np.float16)
+    # No scale is zero, because zero has no exponent that products could add to.
+    _put_halves(records, np.where(halves == 0, _SMALLEST_HALF, halves), record.scales_at)
     if record.floors_at:
-        _put_halves(records, floors.astype(np.float16), record.floors_at)
+        _put_halves(records, _by_tile(floors).astype(np.float16), record.floors_at)
+    all_units: Floats = np.ones(num_tiles * TILE_OUTPUTS, np.float32)
+    all_units[:num_outputs] = units
+    return PackedWeight(record, records, all_units, (num_outputs, num_inputs))
 
 
-def _pack_in_parts(weight: Array, bits: int, units: Floats, packed: tuple[Array, Floats, Floats]) -> bool:
-    """`pack_levels` on as many threads as this one takes, once the first tile has shown that it may do."""
-    if not pack_levels(weight, bits, units, *packed, 0, 1):
-        return False
-    return in_parts(1, len(packed[0]), lambda *part: pack_levels(weight, bits, units, *packed, *part))
+def _by_tile(numbers: Floats) -> Floats:
+    """Numbers [num_outputs, num_blocks] as [num_tiles, num_blocks, TILE_OUTPUTS], which zeros fill up."""
+    padded = np.zeros((-len(numbers) % TILE_OUTPUTS, numbers.shape[1]), np.float32)
+    whole = np.concatenate([numbers, padded])
+    return np.ascontiguousarray(whole.reshape(-1, TILE_OUTPUTS, numbers.shape[1]).swapaxes(1, 2))
 
 
-def in_parts(first: int, end: int, work: Callable[[int, int], bool]) -> bool:
-    """Run `work` on as many ranges of tiles as this thread has threads; whether all of them returned True."""
+def in_parts(number: int, work: Callable[[int, int], object]) -> None:
+    """Run `work` on as many ranges of a number of outputs or tiles as this thread has threads."""
     num_parts = num_threads_here()
-    bounds = np.linspace(first, end, num_parts + 1).astype(int).tolist()
+    bounds = np.linspace(0, number, num_parts + 1).astype(int).tolist()
     with ThreadPoolExecutor(num_parts) as threads:
-        return all(threads.map(lambda part: work(*part), pairwise(bounds)))
+        list(threads.map(lambda part: work(*part), pairwise(bounds)))
 
 
 def unpack(weight: PackedWeight, outputs: Array) -> Floats:
@@ -141,12 +149,11 @@ def unpack(weight: PackedWeight, outputs: Array) -> Floats:
     record = weight.record
     found: Floats = np.empty((len(outputs), weight.records.shape[1] * BLOCK), np.float32)
     read_levels(weight.records, outputs, record.bits, found)
-    parts = found.reshape(len(outputs), -1, len(record.scales_at), BLOCK // len(record.scales_at))
-    parts -= record.zero_level
-    for part, at in enumerate(record.scales_at):
-        parts[:, :, part] *= _halves_of(weight.records, at, outputs)
+    blocks = found.reshape(len(outputs), -1, BLOCK)
+    blocks -= record.zero_level
+    blocks *= _halves_of(weight.records, record.scales_at, outputs)
     if record.floors_at:
-        parts[:, :, 0] += _halves_of(weight.records, record.floors_at, outputs)
+        blocks += _halves_of(weight.records, record.floors_at, outputs)
     return found[:, : weight.shape[1]] * weight.units[outputs, None]
 
 
@@ -173,53 +180,8 @@ def find_units(weight: Array, units: Floats) -> None:
 
 
 @kernel
-def pack_levels(
-    weight: Array,
-    bits: int,
-    units: Floats,
-    records: Array,
-    scales: Floats,
-    others: Floats,
-    first: int,
-    end: int,
-) -> bool:
-    """Fill some tiles with levels, scales and others beside them; return whether this number of bits holds
-    the weight.
-
-    Shapes as in `PackedWeight`; scales and others [num_tiles, num_blocks, TILE_OUTPUTS]. The others are
-    floors with 4 bits, and with 6 the scales of second halves.
-    """
-    num_outputs, num_inputs = weight.shape
-    numbers, steps, apart = np.empty(BLOCK, _F32), np.empty(BLOCK, _F32), np.empty(BLOCK, _F32)
-    levels = np.zeros((TILE_OUTPUTS, BLOCK), np.uint8)
-    for tile in range(first, end):
-        for block in range(records.shape[1]):
-            begin = block * BLOCK
-            for offset in range(min(TILE_OUTPUTS, num_outputs - tile * TILE_OUTPUTS)):
-                output = tile * TILE_OUTPUTS + offset
-                inverse = _F32(1) / units[output]
-                for at in range(min(BLOCK, num_inputs - begin)):
-                    numbers[at] = widened(weight[output, begin + at]) * inverse
-                for at in range(num_inputs - begin, BLOCK):
-                    numbers[at] = _F32(0)
-                if bits == 4:
-                    fits, scale, other = fit_floor(numbers, steps, apart, levels[offset])
-                elif bits == 6:
-                    fits, scale, other = fit_halves(numbers, steps, levels[offset])
-                else:
-                    fits, scale, other = fit_zero(numbers, steps, levels[offset], bits)
-                if not fits:
-                    return False
-                scales[tile, block, offset], others[tile, block, offset] = scale, other
-            for offset in range(num_outputs - tile * TILE_OUTPUTS, TILE_OUTPUTS):
-                levels[offset] = 0
-            _put_levels(levels, bits, records[tile, block])
-    return True
-
-
-@kernel
-def put_levels(levels: Array, bits: int, records: Array, first: int, end: int) -> bool:
-    """Write levels [num_outputs, num_blocks * BLOCK] into some tiles of `records`; always True."""
+def put_levels(levels: Array, bits: int, records: Array, first: int, end: int) -> None:
+    """Write levels [num_outputs, num_blocks * BLOCK] into some tiles of `records`."""
     num_outputs = levels.shape[0]
     of_block = np.zeros((TILE_OUTPUTS, BLOCK), np.uint8)
     for tile in range(first, end):
@@ -230,24 +192,34 @@ def put_levels(levels: Array, bits: int, records: Array, first: int, end: int) -
                 for at in range(BLOCK):
                     of_block[offset, at] = levels[tile * TILE_OUTPUTS + offset, block * BLOCK + at]
             _put_levels(of_block, bits, records[tile, block])
-    return True
 
 
 @kernel
-def round_rows(weight: Array, units: Floats, levels: Array, scales: Floats) -> None:
-    """The nearest levels of 8 bits of float32 weights [num_rows, num_inputs], and a scale for each block.
+def round_rows(weight: Array, units: Floats, levels: Array, scales: Floats, first: int, end: int) -> None:
+    """The nearest levels of 8 bits of some rows of a weight, and a scale for each block, in units of its row.
 
-    Scales [num_rows, num_inputs / BLOCK] are in units of their row.
+    The largest number of a block, found as a rank in vectors, sets the steps; the scale fits their levels.
     """
     numbers, steps = np.empty(BLOCK, _F32), np.empty(BLOCK, _F32)
-    for row in range(weight.shape[0]):
-        inverse = _F32(1) / units[row]
+    for row in range(first, end):
+        inverse_unit = _F32(1) / units[row]
         for block in range(scales.shape[1]):
             begin = block * BLOCK
+            for at in range(min(BLOCK, weight.shape[1] - begin)):
+                numbers[at] = widened(weight[row, begin + at]) * inverse_unit
+            for at in range(weight.shape[1] - begin, BLOCK):
+                numbers[at] = _F32(0)
+            low = high = rank_of(numbers[0])
             for at in range(BLOCK):
-                numbers[at] = weight[row, begin + at] * inverse
-            _, scale, _ = fit_zero(numbers, steps, levels[row, begin : begin + BLOCK], 8)
-            scales[row, block] = scale
+                rank = rank_of(numbers[at])
+                low, high = _I32(min(low, rank)), _I32(max(high, rank))
+            top = max(-number_of(low), number_of(high))
+            inverse = _F32(1) / (top / _F32(127)) if top != 0 else _F32(0)
+            for at in range(BLOCK):
+                steps[at] = min(max(np.rint(numbers[at] * inverse), _F32(-128)), _F32(127))
+                levels[row, begin + at] = _U8(_I32(steps[at]) + 128)
+            squares = max(sum_of_products(steps, steps), _SMALLEST)
+            scales[row, block] = sum_of_products(steps, numbers) / squares
 
 
 @kernel
@@ -265,9 +237,6 @@ def read_levels(records: Array, outputs: Array, bits: int, levels: Floats) -> No
                     level = _I32(record[64 * (group % 4) + place] >> (4 * (group // 4))) & 15
                     if bits == 5:
                         level += ((_I32(record[256 + 8 * group + place // 8]) >> (place % 8)) & 1) * 16
-                    elif bits == 6:
-                        highs = _I32(record[256 + 64 * (group // 4) + place])
-                        level += ((highs >> (2 * (group % 4))) & 3) * 16
                 levels[row, block * BLOCK + at] = level
 
 
@@ -289,11 +258,3 @@ def _put_levels(levels: Any, bits: Any, record: Any) -> None:
                     level = levels[2 * pair + at // 4, 4 * group + at % 4]
                     high = _U8(high | ((level >> 4) << at))
                 record[256 + 8 * group + pair] = high
-    if bits == 6:
-        for half in range(2):
-            for place in range(4 * TILE_OUTPUTS):
-                high = _U8(0)
-                for group in range(NUM_GROUPS // 2):
-                    level = levels[place // 4, 4 * (4 * half + group) + place % 4]
-                    high = _U8(high | ((level >> 4) << (2 * group)))
-                record[256 + 64 * half + place] = high

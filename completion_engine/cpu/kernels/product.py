@@ -6,7 +6,6 @@ same beside any rows and on any number of threads.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +38,6 @@ from completion_engine.cpu.kernels.weight_tile import add_up
 
 _TURN_BYTES = 1 << 17  # bytes of weights that a thread takes at a time
 _TILES_WRITTEN = 4  # tiles whose outputs are written at a time: rows of outputs lie on pages of their own
-_WHOLE_BITS = tuple(bits for bits, record in RECORDS.items() if len(record.scales_at) == 1)
 
 
 class ProductTask(NamedTuple):
@@ -260,12 +258,5 @@ _UNPACKED_KERNELS = {
     (number, bits): _unpacked_kernel_of(number, bits)
     for number in range(len(INSTRUCTION_SETS))
     for bits in RECORDS
-    if unpacks(number, bits)
+    if unpacks(number)
 }
-
-
-@cache
-def packed_bits() -> tuple[int, ...]:
-    """Bits in which to pack weights on this machine: those of the fastest instructions."""
-    prefers_halves = any(INSTRUCTION_SETS[number].prefers_halves for number in instruction_sets()[:1])
-    return tuple(bits for bits in RECORDS if prefers_halves or bits in _WHOLE_BITS)

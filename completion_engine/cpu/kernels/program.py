@@ -154,15 +154,7 @@ class TableBranch(NamedTuple):
     @property
     def fields(self) -> BranchFields:
         """As the table holds it; the path must outlive that."""
-        return BranchFields(
-            first=self.first,
-            number=self.number,
-            keys=self.keys,
-            values=self.values,
-            start=self.start,
-            path=self.path.ctypes.data,
-            num_path=len(self.path),
-        )
+        return BranchFields(*self[:-1], path=self.path.ctypes.data, num_path=len(self.path))
 
 
 class BranchTable:

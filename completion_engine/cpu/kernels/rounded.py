@@ -14,20 +14,19 @@ from numba import carray  # type: ignore[attr-defined]  # numba does not say wha
 from torch import Tensor
 
 from completion_engine.cpu.kernels import rows
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import (
     COUNTER,
     Array,
     Floats,
     SharedKernel,
     bits_of,
-    kernel,
+    for_types,
     places,
     task_of,
 )
-from completion_engine.cpu.kernels.packing import ROW_BYTES
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES
 from completion_engine.cpu.kernels.program import Step
-from completion_engine.cpu.kernels.vectors import bf16_at, byte_at, claim, float_at, int64_at
+from completion_engine.cpu.kernels.vectors import claim, float_at, int64_at, numbers_at
 
 GROUPS = (1, 2, 4, 8, 16)  # rows that are multiplied at once
 SHARED_FROM = 5  # rows; fewer are done before another thread has woken
@@ -66,13 +65,12 @@ class RoundedRows:
 
     A group holds, for each block, the levels of all its rows [group_size, BLOCK] int8. Then follow, for each
     row: the float32 value of a level, a power of two; the sum of its levels times minus each of
-    `ZERO_LEVELS`, as int32; the sum times the first as float32; and the sum of the levels of each half times
-    minus `HALF_ZERO_LEVEL`, as int32. Rows that fill up the last group are zeros: other numbers might be so
-    small that they slow the product.
+    `ZERO_LEVELS`, as int32; and the sum times the first as float32. Rows that fill up the last group are
+    zeros: other numbers might be so small that they slow the product.
 
     After all groups follow, for each block of each group again, sums by lanes of 16 bits, which AVX2 begins
-    with: the sums of the first two levels of all fours, and of the last two, times minus one of
-    `rows.LANE_ZERO_LEVELS`, as two int16 for each row; for the whole block, then for each half.
+    with: the sums of the first two levels of all fours, and of the last two, times minus the first of
+    `ZERO_LEVELS`, as two int16 for each row.
     """
 
     def __init__(self, num_rows: int, num_inputs: int) -> None:
@@ -95,14 +93,7 @@ class RoundedRows:
     @property
     def fields(self) -> _Fields:
         """`parts` as the tasks below have it."""
-        shape = self.groups.shape
-        return _Fields(
-            num_rows=self.num_rows,
-            memory=self.address,
-            num_bytes=self._memory.nbytes,
-            shape=shape.ctypes.data,
-            shape_size=len(shape),
-        )
+        return _Fields(num_rows=self.num_rows, memory=self.address, shape=self.groups.shape.ctypes.data)
 
     def filled_by(self, kernel: SharedKernel, task: tuple[int, ...], *held: Any) -> Step:
         """A step with one of the tasks below; `held` keeps the memory at the task's addresses."""
@@ -114,9 +105,7 @@ class _Fields(TypedDict):
 
     num_rows: int
     memory: int
-    num_bytes: int
     shape: int
-    shape_size: int
 
 
 class NormTask(NamedTuple):
@@ -130,9 +119,7 @@ class NormTask(NamedTuple):
     eps_bits: int
     num_rows: int
     memory: int
-    num_bytes: int
     shape: int
-    shape_size: int
 
 
 class GateTask(NamedTuple):
@@ -143,9 +130,7 @@ class GateTask(NamedTuple):
     gate_up: int
     num_rows: int
     memory: int
-    num_bytes: int
     shape: int
-    shape_size: int
 
 
 class RoundTask(NamedTuple):
@@ -155,9 +140,7 @@ class RoundTask(NamedTuple):
     x: int
     num_rows: int
     memory: int
-    num_bytes: int
     shape: int
-    shape_size: int
 
 
 _NORM, _GATE, _ROUND = places(NormTask), places(GateTask), places(RoundTask)
@@ -193,8 +176,8 @@ def of_gate(gate_up: Tensor, num_outputs: int, found: RoundedRows) -> Step:
 
 def of_numbers(x: Tensor, found: RoundedRows) -> Step:
     """x [num_rows, num_inputs], float32 or bf16, rounded."""
-    kernel = _round_bf16 if x.dtype == torch.bfloat16 else _round_float
-    return found.filled_by(kernel, RoundTask(num_inputs=x.shape[1], x=x.data_ptr(), **found.fields), x)
+    task = RoundTask(num_inputs=x.shape[1], x=x.data_ptr(), **found.fields)
+    return found.filled_by(_ROUND_KERNELS[x.dtype], task, x)
 
 
 @SharedKernel
@@ -204,11 +187,10 @@ def _norm(task: Any) -> None:
     added = carray(float_at(task[_NORM.added]), (num_rows, task[_NORM.added_width]))
     weight = carray(float_at(task[_NORM.weight]), size)
     eps = _I32(task[_NORM.eps_bits]).view(np.float32)
-    memory = carray(byte_at(task[_NORM.memory]), task[_NORM.num_bytes])
-    shape = carray(int64_at(task[_NORM.shape]), task[_NORM.shape_size])
+    shape = carray(int64_at(task[_NORM.shape]), rows.SHAPE_SIZE)
     row = claim(task, COUNTER, 1)
     while row < num_rows:
-        rows.add_norm_levels(x, added, weight, eps, row, memory, shape)
+        rows.add_norm_levels(x, added, weight, eps, row, task[_NORM.memory], shape)
         row = claim(task, COUNTER, 1)
 
 
@@ -216,30 +198,24 @@ def _norm(task: Any) -> None:
 def _gate(task: Any) -> None:
     num_rows = task[_GATE.num_rows]
     gate_up = carray(float_at(task[_GATE.gate_up]), (num_rows, task[_GATE.gate_up_width]))
-    memory = carray(byte_at(task[_GATE.memory]), task[_GATE.num_bytes])
-    shape = carray(int64_at(task[_GATE.shape]), task[_GATE.shape_size])
+    shape = carray(int64_at(task[_GATE.shape]), rows.SHAPE_SIZE)
     row = claim(task, COUNTER, 1)
     while row < num_rows:
-        rows.gate_levels(gate_up, task[_GATE.num_outputs], row, memory, shape)
+        rows.gate_levels(gate_up, task[_GATE.num_outputs], row, task[_GATE.memory], shape)
         row = claim(task, COUNTER, 1)
 
 
-@kernel
-def _round_rows(task: Any, x: Array) -> None:
-    """Take rows until none are left; `task` is a `RoundTask`."""
-    memory = carray(byte_at(task[_ROUND.memory]), task[_ROUND.num_bytes])
-    shape = carray(int64_at(task[_ROUND.shape]), task[_ROUND.shape_size])
-    row = claim(task, COUNTER, 1)
-    while row < task[_ROUND.num_rows]:
-        rows.levels(x, row, memory, shape)
+def _round_kernel(number_bytes: int) -> SharedKernel:
+    def round_numbers(task: Any) -> None:
+        num_rows = task[_ROUND.num_rows]
+        x = carray(numbers_at(number_bytes, task[_ROUND.x]), (num_rows, task[_ROUND.num_inputs]))
+        shape = carray(int64_at(task[_ROUND.shape]), rows.SHAPE_SIZE)
         row = claim(task, COUNTER, 1)
+        while row < num_rows:
+            rows.levels(x, row, task[_ROUND.memory], shape)
+            row = claim(task, COUNTER, 1)
+
+    return SharedKernel(round_numbers)
 
 
-@SharedKernel
-def _round_bf16(task: Any) -> None:
-    _round_rows(task, carray(bf16_at(task[_ROUND.x]), (task[_ROUND.num_rows], task[_ROUND.num_inputs])))
-
-
-@SharedKernel
-def _round_float(task: Any) -> None:
-    _round_rows(task, carray(float_at(task[_ROUND.x]), (task[_ROUND.num_rows], task[_ROUND.num_inputs])))
+_ROUND_KERNELS = for_types(_round_kernel)

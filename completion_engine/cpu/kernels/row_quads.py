@@ -7,49 +7,45 @@ hold the sums of four rows while two registers of levels at a time pass by, so t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, ONE_BITS, ROW_BYTES, TILE_OUTPUTS, TileRecord
+from completion_engine.cpu.kernels.packing import (
+    BLOCK,
+    NUM_GROUPS,
+    ONE_BITS,
+    ROW_BYTES,
+    TILE_OUTPUTS,
+    TileRecord,
+)
 from completion_engine.cpu.kernels.rows import LANE_BYTES
 from completion_engine.cpu.kernels.vectors import F16, F32, I8, I16, I32, I64, Vectors, many
 
 QUAD = 4
 _LANES = 8  # outputs of a register
-_HALVES = 2  # halves of a tile's outputs
+_HALVES = (0, 1)  # a tile has two halves of outputs
 _BYTES, _WORDS, _SUMS, _FLOATS = many(I8, BLOCK), many(I16, 16), many(I32, _LANES), many(F32, _LANES)
 _REGISTER = 32  # bytes
 
 
-class Part(NamedTuple):
-    """Groups of inputs with one scale, and the halves of the outputs that two registers of levels hold.
+class QuadDot(Protocol):
+    """How an instruction set multiplies two registers of levels by four rows.
 
-    With one half, the two registers hold its lower and its upper four bits.
+    The registers hold levels of both halves of the outputs, or if it `splits` their number of bits, of one
+    half after the other, its lower and its upper four bits.
     """
 
-    groups: range
-    scale: int
-    halves: tuple[int, ...]
+    splits: int
 
-
-class QuadDot(Protocol):
-    """How an instruction set multiplies two registers of levels by four rows."""
-
-    def parts(self, record: TileRecord) -> Sequence[Part]:
-        """The parts of a block, in the order of their sums."""
-
-    def begin(self, make: Vectors, record: TileRecord, part: Part, row: RowOfQuad) -> Any:
+    def begin(self, make: Vectors, record: TileRecord, row: RowOfQuad) -> Any:
         """What a row's sums begin with; None for nothing."""
 
     def multiply(self, make: Vectors, total: Any, levels: Any, inputs: Any) -> Any:
         """`total` plus the products of a register; all have 256 bits."""
 
-    def finish(
-        self, make: Vectors, record: TileRecord, part: Part, sums: Sequence[Any], row: RowOfQuad
-    ) -> list[Any]:
-        """The sums of each half of the part, [8] int32."""
+    def finish(self, make: Vectors, record: TileRecord, sums: Sequence[Any], row: RowOfQuad) -> list[Any]:
+        """The sums of each half that the registers hold, [8] int32."""
 
 
 class RowOfQuad:
@@ -69,9 +65,9 @@ class RowOfQuad:
         """One of the numbers beside the levels."""
         return self._make.repeated(self._beside, 4 * (number * self._size + self._row), kind, _LANES)
 
-    def lanes(self, number: int) -> Any:
-        """Sums of the levels in each lane of 16 bits, times minus a zero level."""
-        found = self._make.repeated(self._lanes, 4 * (number * self._size + self._row), I32, _LANES)
+    def lanes(self) -> Any:
+        """Sums of the levels in each lane of 16 bits, times minus the zero level of 5 bits."""
+        found = self._make.repeated(self._lanes, 4 * self._row, I32, _LANES)
         return self._make.builder.bitcast(found, _WORDS)
 
 
@@ -79,20 +75,14 @@ class MaddQuads:
     """AVX2's `vpmaddubsw`, whose sums of pairs have 16 bits.
 
     Eight of them fit, of up to 5 bits with the zero level taken off: they begin with what takes it off, and
-    may wrap around in between. So do four of 6 bits. Levels of 8 bits are multiplied as two of 4.
+    may wrap around in between. Levels of 8 bits are multiplied as two of 4.
     """
 
-    def parts(self, record: TileRecord) -> Sequence[Part]:
-        """See `QuadDot`."""
-        if record.bits == 8:
-            return [Part(range(NUM_GROUPS), 0, (half,)) for half in range(_HALVES)]
-        return _parts_by_scale(record)
+    splits = 8
 
-    def begin(self, make: Vectors, record: TileRecord, part: Part, row: RowOfQuad) -> Any:  # noqa: ARG002 - a protocol
+    def begin(self, make: Vectors, record: TileRecord, row: RowOfQuad) -> Any:  # noqa: ARG002 - a protocol
         """See `QuadDot`."""
-        if record.bits == 5:
-            return row.lanes(0)
-        return row.lanes(1 + part.scale) if record.bits == 6 else None
+        return row.lanes() if record.bits == 5 else None
 
     def multiply(self, make: Vectors, total: Any, levels: Any, inputs: Any) -> Any:
         """See `QuadDot`."""
@@ -100,32 +90,28 @@ class MaddQuads:
         found = make.builder.call(multiply, [levels, inputs])
         return found if total is None else make.builder.add(total, found)
 
-    def finish(
-        self, make: Vectors, record: TileRecord, part: Part, sums: Sequence[Any], row: RowOfQuad
-    ) -> list[Any]:
+    def finish(self, make: Vectors, record: TileRecord, sums: Sequence[Any], row: RowOfQuad) -> list[Any]:
         """See `QuadDot`."""
         add_pairs = make.external("llvm.x86.avx2.pmadd.wd", [_WORDS] * 2, _SUMS)
 
         def added(total: Any, factor: int) -> Any:
             return make.builder.call(add_pairs, [total, ir.Constant(_WORDS, [factor] * 16)])
 
-        if len(part.halves) == _HALVES:
+        if record.bits != self.splits:
             return [added(total, 1) for total in sums]
         lower, upper = added(sums[0], 1), added(sums[1], 16)
-        zero = row.beside(record.zeros[part.scale], I32)
+        zero = row.beside(record.zero, I32)
         return [make.builder.add(make.builder.add(lower, upper), zero)]
 
 
 class VnniQuads:
     """`vpdpbusd`, which sums up in 32 bits: levels of any size have room."""
 
-    def parts(self, record: TileRecord) -> Sequence[Part]:
-        """See `QuadDot`."""
-        return _parts_by_scale(record)
+    splits = 0
 
-    def begin(self, make: Vectors, record: TileRecord, part: Part, row: RowOfQuad) -> Any:  # noqa: ARG002 - a protocol
+    def begin(self, make: Vectors, record: TileRecord, row: RowOfQuad) -> Any:  # noqa: ARG002 - a protocol
         """See `QuadDot`."""
-        return row.beside(record.zeros[part.scale], I32) if record.zeros else ir.Constant(_SUMS, None)
+        return row.beside(record.zero, I32) if record.zero else ir.Constant(_SUMS, None)
 
     def multiply(self, make: Vectors, total: Any, levels: Any, inputs: Any) -> Any:
         """See `QuadDot`."""
@@ -133,29 +119,20 @@ class VnniQuads:
         numbers = [make.builder.bitcast(found, _SUMS) for found in (levels, inputs)]
         return make.builder.call(multiply, [total, *numbers])
 
-    def finish(
-        self, make: Vectors, record: TileRecord, part: Part, sums: Sequence[Any], row: RowOfQuad
-    ) -> list[Any]:
+    def finish(self, make: Vectors, record: TileRecord, sums: Sequence[Any], row: RowOfQuad) -> list[Any]:
         """See `QuadDot`."""
-        del make, record, part, row
+        del make, record, row
         return list(sums)
-
-
-def _parts_by_scale(record: TileRecord) -> list[Part]:
-    size = NUM_GROUPS // len(record.scales_at)
-    return [
-        Part(range(at * size, (at + 1) * size), at, tuple(range(_HALVES)))
-        for at in range(len(record.scales_at))
-    ]
 
 
 class QuadTile:
     """How one instruction set unpacks a form of record and multiplies rows with it."""
 
     def __init__(self, dot: QuadDot, record: TileRecord) -> None:
-        self._dot, self._record, self._parts = dot, record, dot.parts(record)
-        self._scales_at = 2 * _REGISTER * sum(len(part.groups) for part in self._parts)
-        self._floors_at = self._scales_at + 2 * _REGISTER * len(record.scales_at)
+        self._dot, self._record = dot, record
+        self._parts = [(half,) for half in _HALVES] if record.bits == dot.splits else [_HALVES]
+        self._scales_at = 2 * _REGISTER * NUM_GROUPS * len(self._parts)
+        self._floors_at = self._scales_at + 2 * _REGISTER
         self.num_bytes = self._floors_at + 2 * _REGISTER * bool(record.floors_at)
 
     def unpack(self, make: Vectors, record: Any, block: Any) -> None:
@@ -163,16 +140,15 @@ class QuadTile:
         levels = _Levels(make, self._record, record)
         at = 0
         for part in self._parts:
-            for group in part.groups:
-                for found in levels.registers(group, part.halves):
+            for group in range(NUM_GROUPS):
+                for found in levels.registers(group, part):
                     make.store(found, block, at)
                     at += _REGISTER
         one = ir.Constant(_SUMS, [ONE_BITS] * _LANES)
-        for number, place in enumerate(self._record.scales_at):
-            for half in range(_HALVES):
-                scales = make.builder.bitcast(_halves(make, record, place, half), _SUMS)
-                make.store(make.builder.sub(scales, one), block, self._scale_at(number, half))
-        for half in range(_HALVES if self._record.floors_at else 0):
+        for half in _HALVES:
+            scales = make.builder.bitcast(_halves(make, record, self._record.scales_at, half), _SUMS)
+            make.store(make.builder.sub(scales, one), block, self._scales_at + _REGISTER * half)
+        for half in _HALVES if self._record.floors_at else ():
             floors = _halves(make, record, self._record.floors_at, half)
             make.store(floors, block, self._floors_at + _REGISTER * half)
 
@@ -183,9 +159,9 @@ class QuadTile:
         rows = [RowOfQuad(make, group_size, places, row) for row in range(QUAD)]
         at = 0
         for part in self._parts:
-            begin = [self._dot.begin(make, self._record, part, row) for row in rows]
+            begin = [self._dot.begin(make, self._record, row) for row in rows]
             sums = [first for first in begin for _ in range(2)]
-            for group in part.groups:
+            for group in range(NUM_GROUPS):
                 pair = [make.load(block, at + _REGISTER * register, _BYTES) for register in range(2)]
                 at += 2 * _REGISTER
                 for number, row in enumerate(rows):
@@ -196,25 +172,28 @@ class QuadTile:
                 sums = make.pinned(sums)
             for number, row in enumerate(rows):
                 own = sums[2 * number : 2 * number + 2]
-                wholes = self._dot.finish(make, self._record, part, own, row)
+                wholes = self._dot.finish(make, self._record, own, row)
                 self._add_part(make, block, part, wholes, row, make.step(totals, number, 2 * _REGISTER))
 
     def _add_part(
-        self, make: Vectors, block: Any, part: Part, wholes: Sequence[Any], row: RowOfQuad, totals: Any
+        self,
+        make: Vectors,
+        block: Any,
+        part: Sequence[int],
+        wholes: Sequence[Any],
+        row: RowOfQuad,
+        totals: Any,
     ) -> None:
         """Scales times a row's power of two by adding exponents, times sums, added to a row's totals."""
         builder, exponent = make.builder, row.beside(0, I32)
-        for half, whole in zip(part.halves, wholes, strict=True):
-            scale = builder.add(exponent, make.load(block, self._scale_at(part.scale, half), _SUMS))
+        for half, whole in zip(part, wholes, strict=True):
+            scale = builder.add(exponent, make.load(block, self._scales_at + _REGISTER * half, _SUMS))
             total = make.load(totals, _REGISTER * half, _FLOATS)
             total = make.fused(builder.sitofp(whole, _FLOATS), builder.bitcast(scale, _FLOATS), total)
             if self._record.floors_at:
                 floors = make.load(block, self._floors_at + _REGISTER * half, _FLOATS)
                 total = make.fused(floors, row.beside(3, F32), total)
             make.store(total, totals, _REGISTER * half)
-
-    def _scale_at(self, number: int, half: int) -> int:
-        return self._scales_at + _REGISTER * (_HALVES * number + half)
 
 
 def add_quads(
@@ -241,7 +220,7 @@ class _Levels:
 
     def registers(self, group: int, halves: Sequence[int]) -> Iterator[Any]:
         """Those of some halves of the outputs; for one half its lower four bits, and its upper ones."""
-        if len(halves) == _HALVES:
+        if halves == _HALVES:
             yield from (self._whole(group, half) for half in halves)
             return
         whole = self._whole(group, halves[0])
@@ -256,7 +235,7 @@ class _Levels:
         nibbles = builder.and_(self._moved(pair, -4) if group >= 4 else pair, _all(_BYTES, 15))
         if bits == 4:
             return nibbles
-        return builder.or_(nibbles, self._fifths(group, half) if bits == 5 else self._highs(group, half))
+        return builder.or_(nibbles, self._fifths(group, half))
 
     def _fifths(self, group: int, half: int) -> Any:
         """Sixteen where a level's fifth bit is set; a byte has those of two outputs."""
@@ -270,12 +249,6 @@ class _Levels:
         sixteen = ir.Constant(_BYTES, [-16 if at % 8 == 7 else 16 for at in range(BLOCK)])
         signed = make.external("llvm.x86.avx2.psign.b", [_BYTES] * 2, _BYTES)
         return builder.call(signed, [sixteen, is_set])
-
-    def _highs(self, group: int, half: int) -> Any:
-        """The highest two of six bits; a byte has those of four groups, the first one's lowest."""
-        offset = self._record.highs_at + 64 * (group // 4) + _REGISTER * half
-        highs = self._make.load(self._place, offset, _BYTES)
-        return self._make.builder.and_(self._moved(highs, 4 - 2 * (group % 4)), _all(_BYTES, 0x30))
 
     def _moved(self, numbers: Any, num_bits: int) -> Any:
         """Bytes moved by bits, as words: bits from the neighbour byte must be masked."""

@@ -5,12 +5,12 @@ A row is one token's numbers. Arrays of numbers are float32 or bf16 (see `langua
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK, HALF_ZERO_LEVEL
 from completion_engine.cpu.kernels.language import (
     Array,
     Floats,
@@ -21,7 +21,7 @@ from completion_engine.cpu.kernels.language import (
     places,
     widened,
 )
-from completion_engine.cpu.kernels.packing import ONE_BITS, ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, ONE_BITS, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.vectors import (
     F32,
     I8,
@@ -35,9 +35,7 @@ from completion_engine.cpu.kernels.vectors import (
 )
 
 MAX_LEVEL = 127
-# For the lanes of `RoundedRows`: a whole block, then each half.
-LANE_ZERO_LEVELS = (ZERO_LEVELS[0], HALF_ZERO_LEVEL, HALF_ZERO_LEVEL)
-LANE_BYTES = 4 * len(LANE_ZERO_LEVELS)
+LANE_BYTES = 4  # each block of a row has them, see `rounded.RoundedRows`
 _MIDDLE = 128  # keeps what is rounded by cutting off above zero
 _SMALLEST_SCALE = 2.0**-99  # scale of zeros; its inverse is still finite
 _FRACTION, _EXPONENT = 0x007FFFFF, 0x7F800000  # bits of a float32
@@ -54,6 +52,7 @@ class GroupShape(NamedTuple):
 
 
 _SHAPE = places(GroupShape, 0)
+SHAPE_SIZE = len(_SHAPE)
 
 
 @kernel
@@ -79,7 +78,7 @@ def norm(x: Array, eps: float, normed: Array) -> None:
 
 @kernel
 def add_norm_levels(
-    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: Array, shape: Array
+    x: Floats, added: Array, weight: Array, eps: Any, row: int, memory: int, shape: Array
 ) -> None:
     """`add_norm` of one row, rounded; see `levels`."""
     normed = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
@@ -91,7 +90,7 @@ def add_norm_levels(
 
 
 @kernel
-def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape: Array) -> None:
+def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: int, shape: Array) -> None:
     """`silu(gate) * up` of one row [2 * num_outputs], rounded; see `levels`."""
     gated = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
     gated[num_outputs:] = 0
@@ -101,8 +100,10 @@ def gate_levels(gate_up: Array, num_outputs: int, row: int, memory: Array, shape
 
 
 @kernel
-def levels(x: Array, row: int, memory: Array, shape: Array) -> None:
-    """Fill one row of `rounded.RoundedRows` with the nearest levels of x [num_rows, num_inputs]."""
+def levels(x: Array, row: int, memory: int, shape: Array) -> None:
+    """Fill one row of the `rounded.RoundedRows` at an address with the nearest levels of x [num_rows,
+    num_inputs].
+    """
     wide = np.empty(shape[_SHAPE.num_blocks] * BLOCK, np.float32)
     wide[x.shape[1] :] = 0
     for at in range(x.shape[1]):
@@ -160,8 +161,8 @@ def _round(x: Any, row: Any, memory: Any, shape: Any) -> None:
     num_held = num_before + shape[_SHAPE.last_size]
     for block in range(num_blocks):
         before = first * num_blocks + block * size
-        start = memory.ctypes.data + before * ROW_BYTES
-        lanes = memory.ctypes.data + num_held * num_blocks * ROW_BYTES + before * LANE_BYTES + 4 * place
+        start = memory + before * ROW_BYTES
+        lanes = memory + num_held * num_blocks * ROW_BYTES + before * LANE_BYTES + 4 * place
         numbers, levels = x.ctypes.data + 4 * BLOCK * block, start + place * BLOCK
         _round_block(numbers, levels, start + size * BLOCK + 4 * place, lanes, 4 * size)
 
@@ -188,20 +189,14 @@ def write_rounded(make: Vectors, numbers: Any, levels: Any, beside: Any, lanes: 
     found = [builder.sub(builder.fptosi(x, many(I32)), make.all_of(I32, _MIDDLE)) for x in shifted]
     for at, part in enumerate(found):
         make.store(builder.trunc(part, many(I8)), levels, LANES * at)
-    lane_sums = [_by_lanes(make, part) for part in found]
-    halves = [builder.add(*sums) for sums in lane_sums]
-    total = builder.add(*halves)
+    lane_sums = _by_lanes(make, reduce(builder.add, found))
+    total = builder.add(*lane_sums)
     zeros = [builder.mul(total, I32(-level)) for level in ZERO_LEVELS]
     share = builder.fmul(scale, builder.sitofp(total, F32))
-    half_zeros = [builder.mul(half, I32(-HALF_ZERO_LEVEL)) for half in halves]
-    for at, number in enumerate((scale, *zeros, share, *half_zeros)):
+    for at, number in enumerate((scale, *zeros, share)):
         make.store(number, make.step(beside, step, at), 0)
-    both = [builder.add(*pair) for pair in zip(*lane_sums, strict=True)]
-    for at, (level, sums) in enumerate(zip(LANE_ZERO_LEVELS, (both, *lane_sums), strict=True)):
-        first, second = (builder.trunc(builder.mul(x, I32(-level)), I16) for x in sums)
-        place = make.step(lanes, step, at)
-        make.store(first, place, 0)
-        make.store(second, place, 2)
+    for at, lane_sum in enumerate(lane_sums):
+        make.store(builder.trunc(builder.mul(lane_sum, I32(-ZERO_LEVELS[0])), I16), lanes, 2 * at)
 
 
 def _by_lanes(make: Vectors, levels: Any) -> tuple[Any, Any]:

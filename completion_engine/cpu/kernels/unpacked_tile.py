@@ -25,12 +25,10 @@ SMALLEST_GROUP = matrix_unit.SIZES[-1]  # rows that can be multiplied together
 _QUAD_BLOCKS = 8  # blocks of inputs at a time
 
 
-def unpacks(instruction_set: int, bits: int) -> bool:
+def unpacks(instruction_set: int) -> bool:
     """Whether products are made of what is here, where there are rows enough."""
     found = INSTRUCTION_SETS[instruction_set]
-    if isinstance(found, MatrixUnit):
-        return len(RECORDS[bits].scales_at) == 1
-    return found.quads is not None
+    return isinstance(found, MatrixUnit) or found.quads is not None
 
 
 def unpacks_from(instruction_set: int) -> int:

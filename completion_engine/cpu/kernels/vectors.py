@@ -195,12 +195,21 @@ def _pointer_to(kind: types.Type) -> Any:
     return intrinsic(pointer)
 
 
+def _pointer_by_size(_: Any, size: Any, __: Any) -> Any:
+    kind = _STORED[size.literal_value]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[1], context.get_value_type(signature.return_type))
+
+    return types.CPointer(kind)(size, types.int64), generate
+
+
+_STORED = {2: types.uint16, 4: types.float32}  # bf16 and float32, by their bytes
 # `claim(task, place, number)` adds to `task[place]` before any other thread does, and gives what it was.
 claim: Any = intrinsic(_claim)
-# Pointers of an address, for `carray`.
-byte_at, bf16_at, float_at, int64_at = (
-    _pointer_to(kind) for kind in (types.uint8, types.uint16, types.float32, types.int64)
-)
+# Pointers of an address, for `carray`; `numbers_at(size, address)` to numbers of this many bytes.
+float_at, int64_at = (_pointer_to(kind) for kind in (types.float32, types.int64))
+numbers_at: Any = intrinsic(prefer_literal=True)(_pointer_by_size)
 
 
 _AT_ONCE = 2 * LANES

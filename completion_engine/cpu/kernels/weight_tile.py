@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from completion_engine.cpu.kernels import dot
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.packing import (
+    BLOCK,
     ONE_BITS,
     RECORDS,
     ROW_BYTES,
@@ -144,12 +144,11 @@ class _Tile:
         rows = [self._row(levels, beside, row) for row in range(len(self._totals[0]))]
         for first, totals in zip(self._firsts, self._totals, strict=True):
             found = self._dot.levels(make, self._record, record, first)
-            parts = [self._halves(record, at, first) for at in self._record.scales_at]
+            scales = self._halves(record, self._record.scales_at, first)
             sums = self._dot.add_up(make, self._record, found, rows)
-            for row, (total, wholes) in enumerate(zip(totals, sums, strict=True)):
-                for scales, whole in zip(parts, wholes, strict=True):
-                    scale = self._scaled(scales, beside, row)
-                    make.add_product(total, make.builder.sitofp(whole, scales.type), scale)
+            for row, (total, whole) in enumerate(zip(totals, sums, strict=True)):
+                scale = self._scaled(scales, beside, row)
+                make.add_product(total, make.builder.sitofp(whole, scales.type), scale)
                 if self._record.floors_at:
                     floors = self._halves(record, self._record.floors_at, first)
                     make.add_product(total, floors, self._beside(beside, 3, row, F32))
@@ -165,8 +164,9 @@ class _Tile:
 
     def _row(self, levels: Any, beside: Any, row: int) -> BlockRow:
         add = self._make.builder.add
-        offsets = [4 * (number * self._group_size + row) for number in self._record.zeros]
-        return BlockRow(add(levels, I64(BLOCK * row)), tuple(add(beside, I64(at)) for at in offsets))
+        offset = 4 * (self._record.zero * self._group_size + row)
+        zero = add(beside, I64(offset)) if self._record.zero else None
+        return BlockRow(add(levels, I64(BLOCK * row)), zero)
 
     def _scaled(self, scales: Any, beside: Any, row: int) -> Any:
         """Scales times a row's, which is a power of two: either way gives the same bits."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from completion_engine.cpu.kernels.grids import BLOCK
-from completion_engine.cpu.kernels.packing import NUM_GROUPS, TILE_OUTPUTS, BlockRow, TileRecord
+from completion_engine.cpu.kernels.packing import BLOCK, NUM_GROUPS, TILE_OUTPUTS, BlockRow, TileRecord
 from completion_engine.cpu.kernels.row_quads import MaddQuads, QuadDot, VnniQuads
 from completion_engine.cpu.kernels.vectors import I1, I8, I16, I32, I64, Vectors, many
 
@@ -25,7 +24,6 @@ class _X86:
     num_outputs = TILE_OUTPUTS
     max_rows = 16
     adds_exponents = True  # the float multipliers also multiply bytes, and are busy
-    prefers_halves = True
     quads: QuadDot | None = None
     lanes: int
 
@@ -39,34 +37,25 @@ class _X86:
         low = ir.Constant(many(I16, 32), [0x0F0F] * 32)
         nibbles = [builder.and_(pair, low) for pair in pairs]
         nibbles += [builder.and_(make.moved(pair, -4), low) for pair in pairs]
-        if record.bits == 6:
-            nibbles = _with_two_highs(make, record, place, nibbles)
-        elif record.highs_at:
+        if record.highs_at:
             nibbles = [_with_high(make, record, place, group, found) for group, found in enumerate(nibbles)]
         return [builder.bitcast(found, many(I32)) for found in nibbles]
 
     def add_up(
         self, make: Vectors, record: TileRecord, levels: list[Any], rows: Sequence[BlockRow]
-    ) -> Iterator[Sequence[Any]]:
+    ) -> Iterator[Any]:
         """See `dot.Dot`."""
-        size = NUM_GROUPS // len(record.scales_at)
         for row in rows:
             inputs = [make.repeated(row.levels, 4 * group, I32) for group in range(NUM_GROUPS)]
-            zeros = [make.repeated(zero, 0, I32) for zero in row.zeros] or [make.all_of(I32, 0)]
-            yield [
-                self._sums(make, record.bits, levels[at : at + size], inputs[at : at + size], zero)
-                for at, zero in zip(range(0, NUM_GROUPS, size), zeros, strict=True)
-            ]
-
-    def _sums(self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any) -> Any:
-        """Those of all outputs, of some groups of inputs."""
-        sums = []
-        for first in range(0, TILE_OUTPUTS, self.lanes):
-            weights, numbers = (
-                [make.part(whole, first, self.lanes) for whole in groups] for groups in (levels, inputs)
-            )
-            sums.append(self.add_lanes(make, bits, weights, numbers, make.part(zero, first, self.lanes)))
-        return make.joined(sums)
+            zero = make.repeated(row.zero, 0, I32) if row.zero is not None else make.all_of(I32, 0)
+            sums = []
+            for first in range(0, TILE_OUTPUTS, self.lanes):
+                weights, numbers = (
+                    [make.part(whole, first, self.lanes) for whole in groups] for groups in (levels, inputs)
+                )
+                begin = make.part(zero, first, self.lanes)
+                sums.append(self.add_lanes(make, record.bits, weights, numbers, begin))
+            yield make.joined(sums)
 
     def add_lanes(
         self, make: Vectors, bits: int, levels: Sequence[Any], inputs: Sequence[Any], zero: Any
@@ -82,7 +71,6 @@ class Vnni(_X86):
         self.name = "AVX-512 VNNI" if num_bits == 512 else "AVX-VNNI"
         self.features = _FLOATS | set(features)
         self.lanes = num_bits // 32
-        self.prefers_halves = num_bits == 512  # with 256 two scales take a quarter more time from 8 rows on
         self.quads = VnniQuads() if num_bits == 256 else None
         self._name = f"llvm.x86.avx512.vpdpbusd.{num_bits}"
 
@@ -108,7 +96,6 @@ class MatrixUnit(Vnni):
     def __init__(self) -> None:
         super().__init__(512, "avx512f", "avx512bw", "avx512vnni", "amx-tile", "amx-int8")
         self.name = "AMX and AVX-512 VNNI"
-        self.prefers_halves = False  # the unit multiplies whole blocks
 
 
 class Avx2(_X86):
@@ -150,17 +137,6 @@ class Avx2(_X86):
             total = make.builder.add(total, pair)
         add_pairs = make.external("llvm.x86.avx2.pmadd.wd", [total.type] * 2, many(I32, TILE_OUTPUTS // 2))
         return make.builder.call(add_pairs, [total, ir.Constant(total.type, [1] * (BLOCK // 2))])
-
-
-def _with_two_highs(make: Vectors, record: TileRecord, place: Any, nibbles: Sequence[Any]) -> list[Any]:
-    """A byte holds the highest two bits of four groups, the first one's lowest."""
-    builder, kind, found = make.builder, many(I16, 32), []
-    mask = ir.Constant(kind, [0x3030] * 32)
-    for group, nibble in enumerate(nibbles):
-        highs = make.load(place, record.highs_at + 64 * (group // 4), kind)
-        highs = make.moved(highs, 4 - 2 * (group % 4))
-        found.append(builder.or_(nibble, builder.and_(highs, mask)))
-    return found
 
 
 def _with_high(make: Vectors, record: TileRecord, place: Any, group: int, nibbles: Any) -> Any:

@@ -31,7 +31,6 @@ export const ADVANCED_KEYS = [
   "dtype",
   "drafters",
   "draftModel",
-  "shadow",
 ] as const;
 
 /** The extension's own settings on the settings pages. */

@@ -75,7 +75,7 @@ def _show(found: Mapping[str, Any]) -> None:
 def _recorded(config: EngineConfig, samples: list[Sample], root: Path, tokens: int, *, quiet: bool) -> Traces:
     with progress_bar(quiet=quiet) as report:
         engine = load_engine(replace(config, drafters=()), report)
-        drafters = build_drafters(config, engine.target, engine.tokenizer, report)
+        drafters = build_drafters(config, engine.target)
         report("Indexing the sources", 0, 0)
         index = repository_index(root, engine.tokenizer.encode_many)
         return record(

@@ -31,9 +31,7 @@ Tokens = Annotated[int, typer.Option("--tokens", min=2, help="Tokens after each 
 Sizes = Annotated[
     list[str] | None, typer.Option("--size", help=f"Random weights of: {', '.join(GEOMETRIES)}.")
 ]
-Dtypes = Annotated[
-    list[str] | None, typer.Option("--dtype", help="bfloat16, int8, int4; several may be named.")
-]
+Dtypes = Annotated[list[str] | None, typer.Option("--dtype", help="bfloat16, int8; both may be named.")]
 Target = Annotated[
     str,
     typer.Option(

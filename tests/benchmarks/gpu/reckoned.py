@@ -23,7 +23,7 @@ from completion_engine.gpu.kernels import product
 from completion_engine.gpu.launch import WIDE_BLOCKS, ProductCut
 from completion_engine.gpu.memory import GEOMETRIES, Geometry
 from completion_engine.gpu.passes import WIDTHS, PassShape
-from completion_engine.gpu.weights import BYTES, NIBBLES, PLAIN, Tiles, Weight, tiles_for
+from completion_engine.gpu.weights import BYTES, PLAIN, Tiles, Weight, tiles_for
 from scripts.random_model import random_model
 from tests.completion_engine.gpu.compile_kernels import compile_for
 
@@ -56,7 +56,6 @@ Q4_K, Q6_K = form_of_kind("Q4_K"), form_of_kind("Q6_K")
 HELD: dict[str, tuple[Form, Form, Form]] = {
     "bf16": (PLAIN, PLAIN, PLAIN),
     "int8": (BYTES, BYTES, BYTES),
-    "int4": (NIBBLES, NIBBLES, BYTES),
     "file (Q4_K_M)": (Q4_K, Q6_K, Q6_K),
 }
 

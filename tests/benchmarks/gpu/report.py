@@ -9,7 +9,7 @@ from completion_engine.gpu.memory import GEOMETRIES, plan_memory
 from completion_engine.gpu.weights import Bits
 from tests.benchmarks.peers.reference import COMPILED
 
-MEMORY_COLUMNS = ("model", "bf16", "int8", "int4", "of it one cache of 8192")
+MEMORY_COLUMNS = ("model", "bf16", "int8", "of it one cache of 8192")
 SPEED_COLUMNS = (
     "model",
     "floor ms",
@@ -27,7 +27,7 @@ _MOST_PRICE = 1.05
 _LEAST_RATIO = 5.0
 _LEAST_RATE = 2000.0
 _LEAST_AT_WORST = 1.0
-_KINDS: tuple[Bits, ...] = (16, 8, 4)
+_KINDS: tuple[Bits, ...] = (16, 8)
 
 
 def memory_rows() -> list[tuple[str, ...]]:

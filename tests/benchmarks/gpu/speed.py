@@ -45,7 +45,7 @@ def measure_geometry(
     """Figures of a model with random weights; `absent` says why there are none."""
     found: dict[str, Any] = {}
     precision = choose_precision(dtype, device)
-    bits = {"float": 16, "int8": 8, "int4": 4}[precision.kind]
+    bits = {"float": 16, "int8": 8}[precision.kind]
     if device.type == "cuda":
         free_bytes, _ = torch.cuda.mem_get_info(device)
         if shortage := plan_memory(geometry, 16, trial.capacity, 1).shortage(free_bytes):

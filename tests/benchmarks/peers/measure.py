@@ -130,7 +130,6 @@ def _line_up(
     target, tokenizer = plain.target, plain.tokenizer
     assistant = find_assistant(folder, tokenizer)
     few = _PARTS in asked.without
-    draft_model = str(assistant.absolute()) if isinstance(assistant, Path) and not few else ""
     index = repository_index(asked.sources, tokenizer.encode_many) if asked.sources else None
     on_gpu = target.device.type == "cuda"
     found: list[Peer | Absent] = []
@@ -140,7 +139,7 @@ def _line_up(
     found += openvino.openvino_peers(
         workers.openvino, asked.target, tokenizer.end_ids, workers.folder, on_gpu=on_gpu
     )
-    return [*found, *our_peers(plain, draft_model, index, few=few)]
+    return [*found, *our_peers(plain, index, few=few)]
 
 
 def _warm_up(peers: Sequence[Peer], short: PeerTask, tasks: Sequence[PeerTask], max_tokens: int) -> None:

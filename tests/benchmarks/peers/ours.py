@@ -64,32 +64,25 @@ class OurPeer:
 
 
 def our_peers(
-    plain: CompletionEngine, draft_model: str = "", index: NgramIndex | None = None, *, few: bool = False
+    plain: CompletionEngine, index: NgramIndex | None = None, *, few: bool = False
 ) -> list[Peer | Absent]:
     """Engines on the target of `plain`: plain, one per drafter, as configured by default, with everything.
 
-    `draft_model` is a smaller model of the same family: it drafts for a peer of its own, and takes the
-    neural drafter's place where the target has no trained one. One more peer drafts from `index` too. `few`
-    are plain and default alone.
+    One more peer drafts from `index` too. `few` are plain and default alone.
     """
     alone = {name: _drafted(plain, name, (name,)) for name in DRAFTERS}
-    if draft_model:
-        alone["draft model"] = _drafted(plain, "draft model", ("neural",), draft_model)
     usable = {name for name, peer in alone.items() if not isinstance(peer, Absent)}
-    stand_in = draft_model if "neural" not in usable and "draft model" in usable else ""
-    if stand_in:
-        usable.add("neural")
     default = tuple(name for name in DEFAULT_DRAFTERS if name in usable)
     everything = tuple(name for name in DRAFTERS if name in usable)
     if few:
-        return [OurPeer(PLAIN, plain), _drafted(plain, "default", default, stand_in)]
+        return [OurPeer(PLAIN, plain), _drafted(plain, "default", default)]
     found: list[Peer | Absent] = [OurPeer(PLAIN, plain), *alone.values()]
     if len(default) > 1:
-        found.append(_drafted(plain, "default", default, stand_in))
+        found.append(_drafted(plain, "default", default))
     if len(everything) > len(default):
-        found.append(_drafted(plain, "all", everything, stand_in))
+        found.append(_drafted(plain, "all", everything))
     if index is not None:
-        found.append(_drafted(plain, "default with index", default, stand_in, index))
+        found.append(_drafted(plain, "default with index", default, index))
     return found
 
 
@@ -97,13 +90,12 @@ def _drafted(
     plain: CompletionEngine,
     name: str,
     drafters: tuple[str, ...],
-    draft_model: str = "",
     index: NgramIndex | None = None,
     **changes: Any,
 ) -> Peer | Absent:
     name = f"Slipstream {name}"
     try:
-        engine = plain.beside(drafters=drafters, draft_model=draft_model, **changes)
+        engine = plain.beside(drafters=drafters, **changes)
     except SlipstreamError as error:
         return Absent(name, str(error))
     if set(engine.describe()["drafters"]) != set(drafters):

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
 from completion_engine.engine import CompletionEngine
-from completion_engine.models.catalogue import CATALOGUE, DEFAULT_ANCHOR_LINES
 from completion_engine.prompting.prompt import PromptBuilder
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.text_window import TextWindow
@@ -32,12 +31,10 @@ def widened(sample: Sample, num_lines: int = _HOLE_LINES) -> Sample:
 
 def builder_for(engine: CompletionEngine) -> PromptBuilder:
     """A builder of the engine's own prompts."""
-    spec = CATALOGUE.get(engine.config.target)
     return PromptBuilder(
         engine.tokenizer,
         TextWindow.for_device(engine.target.device.type),
         max_prompt=engine.target.capacity - 2 * MAX_NEW_TOKENS,
-        anchor_lines=spec.anchor_lines if spec else DEFAULT_ANCHOR_LINES,
     )
 
 

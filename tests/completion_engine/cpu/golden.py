@@ -11,25 +11,24 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from completion_engine.compile_kernels import TARGET, write_toy_model
-from completion_engine.cpu import linear
 from completion_engine.cpu.attention import attend
+from completion_engine.cpu.block_packing import pack_blocks
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels import heads, rows, top_k
 from completion_engine.cpu.kernels.dot import instruction_sets
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import Array, array_of, exponential, kernel
-from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight, pack, unpack
+from completion_engine.cpu.kernels.packing import BLOCK, PackedWeight, pack, unpack
 from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm
 from completion_engine.cpu.kernels.vectors import sum_of, sum_of_products
 from completion_engine.cpu.linear import quantise_rows
+from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.llama_family import FamilyModel, read_family_config, rotary_tables
 from completion_engine.target_model.model_files import open_weights
@@ -38,7 +37,7 @@ from tests.completion_engine.cpu.passes import CAPACITY, new_cache, run
 FILE = Path(__file__).with_name("golden_bits.json")
 EPS = 1e-6
 TYPES = {"bf16": torch.bfloat16, "float": torch.float32}
-BITS, NUM_ROWS = (4, 5, 6, 8), (1, 2, 4, 8, 16, 19)
+BITS, NUM_ROWS = (4, 5, 8), (1, 2, 4, 8, 16, 19)
 NUM_HEADS, NUM_KV = 6, 2
 
 
@@ -82,31 +81,29 @@ def sums() -> str:
     return digest(*of_types)
 
 
-def on_a_grid(bits: int, num_outputs: int = 41, num_blocks: int = 9) -> PackedWeight:
-    """A weight that needs this number of bits; its last tile and its last block are not full."""
+def held_in(bits: int, num_outputs: int = 41, num_blocks: int = 9) -> PackedWeight:
+    """A weight in this number of bits; its last tile is not full, and in 8 bits its last block neither."""
     if bits == 8:
         return pack(array_of(drawn(num_outputs, num_blocks * BLOCK - 1, seed=bits)))
     rng = np.random.default_rng(bits)
-    num_grids = num_blocks * (2 if bits == 6 else 1)
-    levels = rng.integers(0, 2**bits, (num_outputs, num_grids, num_blocks * BLOCK // num_grids))
-    levels = levels.astype(np.float32)
-    levels[..., 0] = 4 if bits == 6 else 0  # a grid of 5 bits takes its scale from the last level
-    scales = (rng.integers(1, 1 << 10, (num_outputs, num_grids, 1)) / (1 << 10)).astype(np.float32)
-    floors = -scales * np.float32(3 if bits == 4 else 2 ** (bits - 1))
-    weight = (levels * scales + floors).reshape(num_outputs, -1)[:, :-1]
-    found = pack(array_of(torch.from_numpy(weight.copy()).to(torch.bfloat16)))
+    lowest = 0 if bits == 4 else -(2 ** (bits - 1))
+    levels = rng.integers(lowest, lowest + 2**bits, (num_outputs, num_blocks * BLOCK)).astype(np.int8)
+    scales = (rng.integers(1, 1 << 10, (num_outputs, num_blocks)) / (1 << 10)).astype(np.float32)
+    floors = -3 * scales if bits == 4 else None
+    found = pack_blocks([QuantisedWeight(levels, scales, lowest, lowest + 2**bits - 1, floors)])
     assert found.record.bits == bits
     return found
 
 
 def packed(bits: int) -> str:
-    weight = on_a_grid(bits)
+    weight = held_in(bits)
     return digest(weight.records, weight.units, unpack(weight, np.arange(41)))
 
 
 def multiplied(bits: int, num_rows: int) -> str:
     """The same by all instruction sets of the machine."""
-    weight, x = on_a_grid(bits), quantise_rows(drawn(num_rows, 9 * BLOCK - 1, seed=1))
+    weight = held_in(bits)
+    x = quantise_rows(drawn(num_rows, weight.shape[1], seed=1))
     bias = drawn(len(weight.units), seed=2).numpy()
     found = {digest(Product(weight, bias, number)(x)) for number in instruction_sets()}
     assert len(found) == 1
@@ -167,9 +164,7 @@ def written(dtype: torch.dtype) -> str:
         write_toy_model(Path(folder))
         place = Path(folder, TARGET)
         family = FamilyModel(read_family_config(place), open_weights(place, dtype))
-        # In the same bits everywhere, whatever this processor would rather multiply.
-        with mock.patch.object(linear, "packed_bits", lambda: RECORDS):
-            decoder = Int8Decoder(family, CAPACITY)
+        decoder = Int8Decoder(family, CAPACITY)
     cache, tokens = new_cache(decoder, dtype), [*b"def add(first, second):\n    return"]
     found = []
     for _ in range(24):

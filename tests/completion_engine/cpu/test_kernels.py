@@ -19,10 +19,9 @@ from torch.nn import functional
 
 from completion_engine import checksum
 from completion_engine.cpu.kernels import heads, rows, top_k
-from completion_engine.cpu.kernels.grids import BLOCK
 from completion_engine.cpu.kernels.language import array_of, kernel, narrowed, widened
 from completion_engine.cpu.kernels.language import exponential as exponential_of
-from completion_engine.cpu.kernels.packing import ROW_BYTES, ZERO_LEVELS
+from completion_engine.cpu.kernels.packing import BLOCK, ROW_BYTES, ZERO_LEVELS
 from completion_engine.cpu.kernels.rounded import RoundedRows, of_gate, of_norm, of_numbers
 from completion_engine.target_model import threads
 
@@ -75,8 +74,6 @@ def unpacked(rounded: RoundedRows) -> tuple[Tensor, Tensor]:
             zeros = [integers[behind + number * size] for number in (1, 2)]
             assert zeros == [-level * total for level in ZERO_LEVELS]
             assert floats[behind + 3 * size] == np.float32(scale * total)
-            halves = levels.reshape(2, BLOCK // 2).sum(1, dtype=np.int32)
-            assert [integers[behind + number * size] for number in (4, 5)] == [-32 * half for half in halves]
             found[0][row, block], found[1][row, block] = torch.from_numpy(levels * scale), float(scale)
     return found
 

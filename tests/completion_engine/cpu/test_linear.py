@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from completion_engine.cpu.kernels import product
-from completion_engine.cpu.kernels.dot import INSTRUCTION_SETS, Dot, instruction_sets
-from completion_engine.cpu.kernels.language import array_of
-from completion_engine.cpu.kernels.packing import RECORDS, pack
-from completion_engine.cpu.kernels.product import Product, packed_bits
+from completion_engine.cpu.block_packing import pack_blocks
+from completion_engine.cpu.kernels.dot import instruction_sets
+from completion_engine.cpu.kernels.packing import RECORDS, PackedWeight
+from completion_engine.cpu.kernels.product import Product
 from completion_engine.cpu.linear import QuantisedLinear, can_quantise, packed, quantise_rows
+from completion_engine.target_model.gguf_blocks import QuantisedWeight
 from completion_engine.target_model.threads import num_threads_here, use_threads
 
 TYPES = (torch.bfloat16, torch.float32)
@@ -54,23 +54,25 @@ def test_bytes_come_near_the_exact_product(dtype: torch.dtype, *, has_bias: bool
 @pytest.mark.parametrize("instruction_set", instruction_sets())
 @pytest.mark.parametrize(
     ("bits", "ends"),
-    [(8, (-127, 3, 40, 127)), (6, (-32, -7, 13, 31)), (5, (-16, 3, 14, 15)), (4, (0, 2, 7, 15))],
+    [(8, (-127, 3, 40, 127)), (5, (-16, 3, 14, 15)), (4, (0, 2, 7, 15))],
 )
 def test_whole_numbers_come_out_exactly(bits: int, ends: tuple[int, ...], instruction_set: int) -> None:
-    """Sums of the largest levels do not saturate, and weights that are levels already stay what they are."""
-    weight = torch.full((16, 16, 32), float(ends[-1]))
-    weight[1::2] = ends[0]
-    weight[:, :, : len(ends)] = torch.tensor(ends, dtype=torch.float32)
-    weight = weight.flatten(1)
+    """Sums of the largest levels do not saturate."""
+    levels = np.full((16, 16, 32), ends[-1], np.int8)
+    levels[1::2] = ends[0]
+    levels[:, :, : len(ends)] = ends
+    scales = np.ones((16, 16), np.float32)
+    floors = np.zeros_like(scales) if bits == 4 else None
+    weight = QuantisedWeight(levels.reshape(16, -1), scales, min(ends), max(ends), floors)
     x = torch.full((8, 512), 127.0)
     x[1::2] *= -1
-    assert pack(array_of(weight)).record.bits == bits
-    assert torch.equal(multiply(weight, x, instruction_set), x @ weight.T)
+    held = pack_blocks([weight])
+    assert held.record.bits == bits
+    assert torch.equal(multiply(held, x, instruction_set), x @ torch.from_numpy(weight.values(0, 16)).T)
 
 
-def multiply(weight: Tensor, x: Tensor, instruction_set: int) -> Tensor:
+def multiply(held: PackedWeight, x: Tensor, instruction_set: int) -> Tensor:
     """The product by one of the machine's instruction sets."""
-    held = pack(array_of(weight))
     return Product(held, np.zeros(len(held.units), np.float32), instruction_set)(quantise_rows(x))
 
 
@@ -78,8 +80,8 @@ def multiply(weight: Tensor, x: Tensor, instruction_set: int) -> Tensor:
 @pytest.mark.parametrize("num_rows", [1, 2, 4, 8, 16, 20, 24, 40])
 def test_every_instruction_set_gives_the_same_bits(num_rows: int, bits: int) -> None:
     """Uses 33 blocks of inputs: as many as the matrix unit takes at once, twice, and one."""
-    weight, x = on_a_grid(bits).repeat(1, 11), random(num_rows, 11 * 96, seed=1)
-    found = [multiply(weight, x, instruction_set) for instruction_set in instruction_sets()]
+    held, x = pack_blocks([rounded(bits, 33)]), random(num_rows, 33 * 32, seed=1)
+    found = [multiply(held, x, instruction_set) for instruction_set in instruction_sets()]
     assert all(torch.equal(other, found[0]) for other in found[1:])
 
 
@@ -93,56 +95,48 @@ def test_rows_and_channels_of_zeros_give_zero() -> None:
     assert found.isfinite().all()
 
 
-def on_a_grid(bits: int) -> Tensor:
-    """Weights [48, 96] as files hold them: each block of 32, or half of one, on a grid of its own."""
-    generator = torch.Generator().manual_seed(bits)
-    num_grids = 6 if bits == 6 else 3
-    levels = torch.randint(0, 2**bits, (48, num_grids, 96 // num_grids), generator=generator).float()
-    levels[..., 0] = 4 if bits == 6 else 0  # a grid of 5 bits takes its scale from the last level
-    scales = torch.rand(48, num_grids, 1, generator=generator) + 0.01
-    floors = -torch.rand(48, 3, 1, generator=generator) if bits == 4 else -(2 ** (bits - 1)) * scales
-    return (levels * scales + floors).flatten(1).to(torch.bfloat16)
+def rounded(bits: int, num_blocks: int = 3, num_outputs: int = 48) -> QuantisedWeight:
+    """A weight as files hold it: each block of 32 inputs has a scale."""
+    rng = np.random.default_rng(bits)
+    lowest = 0 if bits == 4 else -(2 ** (bits - 1))
+    levels = rng.integers(lowest, lowest + 2**bits, (num_outputs, num_blocks * 32)).astype(np.int8)
+    scales = (rng.random((num_outputs, num_blocks)) + 0.01).astype(np.float32)
+    floors = -rng.random(scales.shape).astype(np.float32) if bits == 4 else None
+    return QuantisedWeight(levels, scales, lowest, lowest + 2**bits - 1, floors)
 
 
 @needs_bytes
-@pytest.mark.parametrize(("bits", "num_bits"), [(4, 5), (5, 5.5), (6, 7), (8, 8.5)])
+@pytest.mark.parametrize(("bits", "num_bits"), [(4, 5), (5, 5.5), (8, 8.5)])
 def test_weights_take_as_few_bits_as_hold_them(bits: int, num_bits: float) -> None:
-    weight = on_a_grid(bits) if bits < 8 else random(48, 96, dtype=torch.bfloat16)
-    num_bytes = 32 * (num_bits if bits in packed_bits() else 8.5) / 8
-    linear = linear_of(weight)
+    weight = rounded(bits)
+    num_bytes = 32 * num_bits / 8
+    linear = QuantisedLinear(pack_blocks([weight]))
     assert linear.num_bytes == 48 * (3 * num_bytes + 4)  # a block's levels and scales, and each output's unit
-    found = linear.rows(torch.arange(48))
-    is_held = bits < 8 and bits in packed_bits()
-    limit = 0.003 if is_held else 0.008  # a grid is found again to half of what rounding to bf16 moves it
-    assert (found - weight.float()).norm() < limit * weight.float().norm()
+    found, wanted = linear.rows(torch.arange(48)), torch.from_numpy(weight.values(0, 48))
+    assert (found - wanted).norm() < 0.001 * wanted.norm()  # scales are rounded to float16
+
+
+@needs_bytes
+def test_plain_numbers_take_eight_bits() -> None:
+    weight = random(48, 90, dtype=torch.bfloat16)
+    found = linear_of(weight).rows(torch.arange(48))
+    assert (found - weight.float()).norm() < 0.008 * weight.float().norm()
 
 
 @needs_bytes
 @pytest.mark.parametrize("bits", RECORDS)
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 8, 13, 16, 17, 24, 40])
 def test_any_number_of_rows_and_bits_comes_near_the_exact_product(num_rows: int, bits: int) -> None:
-    weight, x = on_a_grid(bits)[:41, :95], random(num_rows, 95, seed=1)
-    exact = x @ weight.float().T
-    assert (linear_of(weight)(x) - exact).norm() < 0.02 * exact.norm()
-
-
-@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
-def test_halves_of_blocks_get_scales_where_that_pays(
-    instruction_set: Dot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A weight for 6 bits takes 8 elsewhere, as on a matrix unit, which multiplies whole blocks."""
-    monkeypatch.setattr(product, "instruction_sets", lambda: [INSTRUCTION_SETS.index(instruction_set)])
-    allowed = product.packed_bits.__wrapped__()
-    assert pack(array_of(on_a_grid(6)), allowed).record.bits == (6 if instruction_set.prefers_halves else 8)
-    assert pack(array_of(on_a_grid(5)), allowed).record.bits == 5
+    weight, x = rounded(bits, num_outputs=41), random(num_rows, 96, seed=1)
+    exact = x @ torch.from_numpy(weight.values(0, 41)).T
+    assert (QuantisedLinear(pack_blocks([weight]))(x) - exact).norm() < 0.02 * exact.norm()
 
 
 @needs_bytes
-def test_a_single_weight_off_the_grid_takes_eight_bits_and_is_not_lost() -> None:
-    weight = on_a_grid(5)
-    weight[40, 70] *= 1.1
+def test_a_single_large_weight_is_not_lost() -> None:
+    weight = random(48, 96)
+    weight[40, 70] = 50
     linear = linear_of(weight)
-    assert linear.num_bytes > linear_of(on_a_grid(5)).num_bytes
     assert linear.rows(torch.tensor([40]))[0, 70] == pytest.approx(float(weight[40, 70]), rel=0.02)
 
 

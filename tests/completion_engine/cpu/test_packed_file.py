@@ -195,7 +195,7 @@ def test_the_path_follows_the_files_and_the_dtype_they_are_read_in(tmp_path: Pat
     assert len({path.parent for path in (first, wide, second)}) == 1
 
 
-PACKING = ["packing", "grids", "language", "vectors"]
+PACKING = ["packing", "language", "vectors"]
 
 
 def test_all_that_packing_is_made_of_is_known() -> None:

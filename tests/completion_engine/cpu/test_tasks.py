@@ -13,7 +13,7 @@ from torch import Tensor
 
 from completion_engine.cpu.kernels import attention, heads, language, product, program, rounded, rows
 from completion_engine.cpu.kernels.heads import HeadNorms, Heads
-from completion_engine.cpu.kernels.packing import ROW_BYTES, pack
+from completion_engine.cpu.kernels.packing import pack
 from completion_engine.cpu.kernels.program import (
     BRANCH,
     BRANCH_SIZE,
@@ -167,13 +167,7 @@ def test_writing_to_a_cache_is_told_what_it_reads() -> None:
 def where(found: RoundedRows) -> dict[str, int]:
     """Rows go there, and are divided so."""
     memory, shape = found.parts
-    return {
-        "num_rows": found.num_rows,
-        "memory": memory.ctypes.data,
-        "num_bytes": memory.nbytes // ROW_BYTES * (ROW_BYTES + rows.LANE_BYTES),
-        "shape": shape.ctypes.data,
-        "shape_size": len(shape),
-    }
+    return {"num_rows": found.num_rows, "memory": memory.ctypes.data, "shape": shape.ctypes.data}
 
 
 def test_rounding_is_told_what_it_reads() -> None:

@@ -19,11 +19,12 @@ from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.engine import CompletionEngine
 from completion_engine.prompting.prompt import HealingConstraint
 from completion_engine.prompting.tokenizer import Tokenizer
-from completion_engine.request import Cancellation, CompletionRequest
+from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from ngram_cache import NgramIndex
 from tests.completion_engine.decoding.mixture import mixed
+from tests.completion_engine.decoding.plain import complete_checked
 
 Make = Callable[..., CompletionEngine]
 NUM_TOKENS = 16
@@ -172,21 +173,15 @@ def index_of(engine: CompletionEngine, *texts: str) -> NgramIndex:
     return NgramIndex((f"{at}.py", tokens) for at, tokens in enumerate(encoded))
 
 
-def test_shadow_checks_mix_what_the_answer_mixed(make_engine: Make) -> None:
+def test_plain_decoding_with_the_same_bias_writes_the_same(make_engine: Make) -> None:
     engine = make_engine()
     index = index_of(engine, HEAD + "        result.append(argument)\n    return result\n")
-    asked = request(HEAD + "        res", index, shadow=1.0)
-    shown = engine.complete(asked)
+    shown = complete_checked(engine, request(HEAD + "        res", index))
     assert shown.text == "ult.append(argument)"
     assert (
         shown.text
         != make_engine().complete(request(HEAD + "        res", index, repository_memory="off")).text
     )
-    for path in index.paths:
-        index.remove(path)
-    while engine.idle(Cancellation()):
-        pass
-    assert engine.describe()["shadow"] == {"num_checked": 1, "num_different": 0}
 
 
 def test_alternatives_are_weighed_by_the_mixture_too(make_engine: Make) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from completion_engine.errors import UserError
 from completion_engine.gpu.blocks import STEP
 from completion_engine.gpu.memory import (
     BITS,
@@ -20,7 +19,6 @@ from completion_engine.gpu.memory import (
     read_geometry,
     why_not_model,
 )
-from completion_engine.gpu.weights import Bits
 from completion_engine.loading.backends import choose_precision
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, TensorLayout, write_layout
 
@@ -54,7 +52,7 @@ def test_larger_models_and_longer_caches_take_more() -> None:
     sizes = [plan_memory(geometry, 16, 8192, 4).num_bytes for geometry in GEOMETRIES.values()]
     assert all(left < right for left, right in pairwise(sizes))
     geometry = GEOMETRIES["7B"]
-    by_bits = [plan_memory(geometry, bits, 8192, 4).num_bytes for bits in (4, 8, 16)]
+    by_bits = [plan_memory(geometry, bits, 8192, 4).num_bytes for bits in (8, 16)]
     assert all(left < right for left, right in pairwise(by_bits))
     assert plan_memory(geometry, 16, 2048, 4).num_bytes < plan_memory(geometry, 16, 8192, 4).num_bytes
 
@@ -66,20 +64,20 @@ def test_what_does_not_fit_is_refused_with_the_reason() -> None:
 
 
 def test_the_largest_that_fits_is_named() -> None:
-    assert largest_fitting(80 * GB) == {16: "32B", 8: "32B", 4: "32B"}
+    assert largest_fitting(80 * GB) == {16: "32B", 8: "32B"}
     assert largest_fitting(GB) == {}
 
 
 MEGABYTES = {
-    "0.5B": {16: 988, 8: 494, 4: 337},
-    "1.5B": {16: 3087, 8: 1544, 4: 970},
+    "0.5B": {16: 988, 8: 494},
+    "1.5B": {16: 3087, 8: 1544},
 }
 
 
 @pytest.mark.parametrize("size", MEGABYTES)
 def test_bytes_of_a_pass_are_those_of_the_layers_and_the_head(size: str) -> None:
     """The table of docs/gpu.md."""
-    found = {bits: GEOMETRIES[size].pass_bytes(bits) for bits in (16, 8, 4)}
+    found = {bits: GEOMETRIES[size].pass_bytes(bits) for bits in (16, 8)}
     assert {bits: round(num_bytes / 1e6) for bits, num_bytes in found.items()} == MEGABYTES[size]
 
 
@@ -89,7 +87,6 @@ FILES = {
     "1.5B": (dict.fromkeys(("q", "k", "o", "gate", "up"), "Q4_K"), {"v": "Q6_K", "down": "Q6_K"}, "Q6_K"),
 }
 OTHER_HALF = {"0.5B": {"v": "Q5_0", "down": "Q4_K"}, "1.5B": {"v": "Q4_K", "down": "Q4_K"}}
-BELOW: tuple[Bits, ...] = (8, 4)
 FILE_MEGABYTES = {"0.5B": 397, "1.5B": 1000}
 
 
@@ -119,7 +116,7 @@ def test_a_pass_reads_the_levels_of_a_file(size: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     found = read_geometry(tmp_path)
     assert found is not None
-    assert [round(found.pass_bytes(bits) / 1e6) for bits in BELOW] == 2 * [FILE_MEGABYTES[size]]
+    assert round(found.pass_bytes(8) / 1e6) == FILE_MEGABYTES[size]
     assert found.pass_bytes(16) == geometry.pass_bytes(16)
 
 
@@ -144,13 +141,7 @@ def test_models_without_kernels_are_named(changes: dict[str, object], reason: st
     assert (reason in found) if reason else not found
 
 
-def test_four_bits_are_for_gpus() -> None:
-    with pytest.raises(UserError, match="GPU"):
-        choose_precision("int4", torch.device("cpu"))
-    assert choose_precision("int4", torch.device("cuda")).kind == "int4"
-    assert BITS[choose_precision("int8", torch.device("cuda")).kind] == 8
-
-
-def test_auto_reads_bytes_on_a_gpu() -> None:
-    found = choose_precision("auto", torch.device("cuda"))
+@pytest.mark.parametrize("name", ["auto", "int8"])
+def test_a_gpu_reads_bytes(name: str) -> None:
+    found = choose_precision(name, torch.device("cuda"))
     assert (found.name, found.dtype, BITS[found.kind]) == ("int8", torch.bfloat16, 8)

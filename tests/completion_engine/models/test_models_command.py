@@ -23,7 +23,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are there; that they are compiled beside a pull is tested in test_warmup."""
-    monkeypatch.setattr("completion_engine.cpu.kernels.kernel_cache.are_compiled", lambda _: True)
+    monkeypatch.setattr("completion_engine.loading.warmup.are_compiled", lambda _: True)
 
 
 def run(*arguments: str) -> Result:

@@ -13,7 +13,6 @@ from completion_engine.errors import MachineError, SlipstreamError, UserError
 from completion_engine.loading.drafters import build_drafters, trained_folder
 from completion_engine.models import ModelStore
 from completion_engine.models.catalogue import path_of
-from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.target_model.language_model import LanguageModel
 
 IDS = ("Qwen/Planted", "planted", "deep/er/planted", "planted.gguf", "Qwen/planted.gguf", "a~b/c", "C/d")
@@ -53,16 +52,14 @@ def test_what_looks_like_a_path_is_one(name: str, repository: Path, store: Model
 
 
 @pytest.mark.usefixtures("repository")
-def test_a_draft_model_named_like_an_id_is_not_looked_for_here(
-    target: LanguageModel, tokenizer: Tokenizer
-) -> None:
+def test_a_drafter_named_like_an_id_is_not_looked_for_here(target: LanguageModel) -> None:
     for name in ("Qwen/drafter", "Qwen/Planted"):
         config = EngineConfig("tiny", drafters=("neural",), draft_model=name)
-        with pytest.raises(MachineError, match="is not on this machine"):
-            build_drafters(config, target, tokenizer)
+        with pytest.raises(UserError, match="is not a path"):
+            build_drafters(config, target)
     config = EngineConfig("tiny", drafters=("neural",), draft_model="./Qwen/drafter")
     with pytest.raises(SlipstreamError) as raised:
-        build_drafters(config, target, tokenizer)
+        build_drafters(config, target)
     assert raised.value.message.startswith(f"The drafter in {Path.cwd()}/Qwen/drafter cannot be read")
 
 

@@ -254,12 +254,16 @@ async def test_a_new_load_gives_up_the_one_under_way(workplace: Workplace) -> No
 
 
 async def test_loading_reports_what_it_does(workplace: Workplace) -> None:
+    is_shown = threading.Event()
+
     def load(report: Progress, _should_stop: Callable[[], bool]) -> ScriptedEngine:
         report("Downloading", 3, 10)
+        is_shown.wait(300)
         return ScriptedEngine()
 
     workplace.begin(load)
     await until(lambda: EngineStatus("loading", "Downloading", done=3, total=10) in workplace.statuses)
+    is_shown.set()
     await until(lambda: workplace.scheduler.status.state == "ready")
 
 

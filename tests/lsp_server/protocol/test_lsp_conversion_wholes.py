@@ -119,7 +119,6 @@ def test_the_engine_and_an_index_in_the_statistics() -> None:
         "advice": "Wait.",
         "progress": {"done": 1, "total": 3},
         "engine": {"device": "cpu"},
-        "shadow": {"num_checked": 0, "num_different": 0},
     }
     report = FolderReport(Path("/a"), "ready", "b.py", 4, 5, 6, 7, "none")
     assert lsp_conversion.index_state(report) == {

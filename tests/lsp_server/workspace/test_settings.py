@@ -23,7 +23,7 @@ json_values = st.recursive(
 )
 keys = st.sampled_from(
     ["target", "drafters", "maxTokens", "deadlineMs", "multiline", "trigger", "languages", "index",
-     "index.exclude", "index.maxFiles", "eagerness", "patienceMs", "shadow", "device", "remote",
+     "index.exclude", "index.maxFiles", "eagerness", "patienceMs", "device", "remote",
      "remote.url", "nonsense", "suggestInComments", "suggestInStrings"]
 )  # fmt: skip
 
@@ -52,7 +52,6 @@ def test_good_values_are_taken() -> None:
         ({"maxTokens": True}, "maxTokens must be a whole number from 1 to 1,024, not true."),
         ({"maxTokens": 0}, "not 0. Slipstream uses 64."),
         ({"deadlineMs": -1}, "deadlineMs must be a number, 0 or more, not -1. Slipstream uses 100."),
-        ({"shadow": 1.5}, "shadow must be a number from 0 to 1, not 1.5."),
         ({"multiline": "sometimes"}, 'multiline must be one of auto, never, always, not "sometimes".'),
         ({"drafters": ["magic"]}, "drafters must be a list out of ngram, neural, not"),
         ({"drafters": "ngram"}, "drafters must be a list"),
@@ -112,7 +111,6 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
         "device",
         "dtype",
         "deadline_ms",
-        "shadow",
     ):
         assert getattr(narrowed, name) == getattr(base, name)
     for name in ("max_tokens", "patience_ms"):
@@ -125,9 +123,9 @@ def test_a_repository_never_widens(values: dict[str, Any]) -> None:
 REMOTE = ["remote.url", "remote.tokenFile", "remote.caFile", "remote.model", "remote.tokenizer"]
 
 
-@pytest.mark.parametrize("key", ["target", "draftModel", "device", "dtype", "drafters", "shadow", *REMOTE])
+@pytest.mark.parametrize("key", ["target", "draftModel", "device", "dtype", "drafters", *REMOTE])
 def test_a_repository_that_names_a_model_a_device_or_a_server_is_told_off(key: str) -> None:
-    value: Any = {"drafters": [], "device": "cpu", "dtype": "float32", "shadow": 0.5}.get(key, "/evil/model")
+    value: Any = {"drafters": [], "device": "cpu", "dtype": "float32"}.get(key, "/evil/model")
     merged = narrow(Settings(), {key: value}, ".slipstream.toml")
     assert merged.settings == Settings()
     assert merged.problems == (
@@ -256,4 +254,4 @@ def test_a_repository_may_only_change_what_a_workspace_may_set() -> None:
 
 def test_models_programs_paths_and_servers_belong_to_the_machine() -> None:
     machine_wide = {row.key for row in all_settings() if row.about.is_machine_wide}
-    assert machine_wide == {"target", "draftModel", "device", "dtype", "shadow", *REMOTE}
+    assert machine_wide == {"target", "draftModel", "device", "dtype", *REMOTE}

@@ -17,7 +17,7 @@ from pathlib import Path
 from completion_engine.config import EngineConfig
 from completion_engine.cutting.cutter import Cutter
 from completion_engine.cutting.repeats import Stop
-from completion_engine.decoding.ending import StopPosition
+from completion_engine.decoding.ending import Finish
 from completion_engine.engine import CompletionEngine
 from completion_engine.load_engine import load_engine
 from completion_engine.request import CompletionRequest
@@ -39,7 +39,7 @@ class LateRules:
         self._rules = rules
         self._end = -1
 
-    def stop(self, generated: str) -> StopPosition | None:
+    def stop(self, generated: str) -> Stop | Finish | None:
         """Return the end of the text once enough follows the real rules' end."""
         if self._end < 0 and self._rules.stop(generated):
             self._end = len(generated) + _NUM_CHARS_MORE
