@@ -189,8 +189,7 @@ class AutoTarget:
 class AutoEngine:
     """The engine of the model that runs now; see `Completer`. `wake` is called when there is another one.
 
-    Another thread loads a larger model, which takes over in the next step of background work, and prepares
-    for the last request. If the user types on without a pause, it takes over at a key.
+    A larger model, which another thread loads, takes over in the next idle step; without one, at a key.
     """
 
     def __init__(self, auto_target: AutoTarget, engine: Completer, wake: Callable[[], None]) -> None:
@@ -242,9 +241,10 @@ class AutoEngine:
         return {**self._engine.describe(), "auto": self._auto_target.describe()}
 
     def close(self) -> None:
-        """Wait until the thread that loads has ended."""
+        """Wait until the thread that loads has ended; no call may follow."""
         self._is_closed = True
         self._loader.join(threading.TIMEOUT_MAX)
+        del self._loader  # it refers back to this: the models would stay until garbage is collected
 
     def _load_larger(self) -> None:
         self._larger = self._auto_target.load_larger(lambda: self._is_closed)
