@@ -214,10 +214,10 @@ class AutoEngine:
         self._engine.prefetch(request, writes=writes)
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """See `Completer`. Moves to the larger model, or begins to load it."""
+        """See `Completer`. Moves to the larger model, or loads it; it may come until the loader has ended."""
         if self._larger is not None:
             self._take_over(self._larger)
-        elif self._auto_target.next_target:
+        elif not self._loader.is_alive and self._larger is None and self._auto_target.next_target:
             with suppress(RuntimeError):  # without a thread, the next step tries again
                 self._loader.start()
         return self._engine.idle(cancellation)

@@ -22,6 +22,7 @@ from completion_engine.request import (
     CompletionStats,
     Progress,
 )
+from lsp_server.engine.auto_target import AutoTarget
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduler import Scheduler
@@ -330,6 +331,28 @@ async def test_one_who_leaves_leaves_no_model_in_memory(bench: Bench, *, has_mov
         assert [engine.target for kept in machine.engines if (engine := kept())] == ["other"]
     finally:
         gc.enable()
+
+
+async def test_a_loading_that_ends_while_the_engine_looks_is_not_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine, looks = Machine(), vars(AutoTarget)["next_target"].fget
+    auto_target = AutoTarget(Settings(target="auto"), machine, machine.load_for, EngineThread())
+    engine = auto_target.load(lambda *_: None, lambda: False)
+
+    def look(auto_target: AutoTarget) -> Any:
+        if threading.current_thread() is threading.main_thread() and f"fetch {LARGE}" in machine.log:
+            machine.may_fetch.set()
+            engine._loader.join(PATIENCE_S)
+        return looks(auto_target)
+
+    monkeypatch.setattr(AutoTarget, "next_target", property(look))
+    engine.idle(Cancellation())
+    await until(lambda: f"fetch {LARGE}" in machine.log)
+    engine.idle(Cancellation())
+    machine.may_fetch.set()
+    engine.close()
+    assert machine.log == ["load small", "fetch large", "load large"]
 
 
 async def test_a_larger_one_needs_no_other_engine_to_go(bench: Bench) -> None:
