@@ -124,7 +124,7 @@ llama-server: $(VENV)/installed-test
 # where blocks of 64 are written: first with every answer awaited, then with keys that come in between and cancel.
 bench-gpu: test-gpu
 	@$(BIN)/slipstream models pull $(GPU_TARGET)
-	$(BIN)/python -m tests.benchmarks.gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --dtype int4 --plot gpu.svg
+	$(BIN)/python -m tests.benchmarks.gpu --target $(GPU_TARGET) --dtype bfloat16 --dtype int8 --plot gpu.svg
 	$(BIN)/python -m tests.benchmarks.exactness --prompts 500 --target $(GPU_TARGET)
 	$(BIN)/slipstream replay --target $(GPU_TARGET) lsp_server/workspace/session.py
 	$(BIN)/slipstream replay --target $(GPU_TARGET) $(LONG)

@@ -63,10 +63,10 @@ def _neural(config: EngineConfig, target: LanguageModel, note: Note) -> Drafter 
             note(str(error))
             return None
     folder = path_of(config.draft_model)
-    if folder is None:
+    if folder is None or not (folder / WEIGHTS).is_file():
         raise UserError(
-            f"The setting draftModel is not a path: {config.draft_model}.",
-            advice="Name the folder of a trained drafter, or remove the setting.",
+            f"The setting draftModel is not the path of a trained drafter: {config.draft_model}.",
+            advice="Name the folder of one, such as ./drafter, or remove the setting.",
         )
     return load_trained(folder, target, note)
 

@@ -189,8 +189,7 @@ class AutoTarget:
 class AutoEngine:
     """The engine of the model that runs now; see `Completer`. `wake` is called when there is another one.
 
-    Another thread loads a larger model, which takes over in the next step of background work, and prepares
-    for the last request. If the user types on without a pause, it takes over at a key.
+    A larger model, which another thread loads, takes over in the next idle step; without one, at a key.
     """
 
     def __init__(self, auto_target: AutoTarget, engine: Completer, wake: Callable[[], None]) -> None:
@@ -215,10 +214,10 @@ class AutoEngine:
         self._engine.prefetch(request, writes=writes)
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """See `Completer`. Moves to the larger model, or begins to load it."""
+        """See `Completer`. Moves to the larger model, or loads it; it may come until the loader has ended."""
         if self._larger is not None:
             self._take_over(self._larger)
-        elif self._auto_target.next_target:
+        elif not self._loader.is_alive and self._larger is None and self._auto_target.next_target:
             with suppress(RuntimeError):  # without a thread, the next step tries again
                 self._loader.start()
         return self._engine.idle(cancellation)
@@ -242,9 +241,10 @@ class AutoEngine:
         return {**self._engine.describe(), "auto": self._auto_target.describe()}
 
     def close(self) -> None:
-        """Wait until the thread that loads has ended."""
+        """Wait until the thread that loads has ended; no call may follow."""
         self._is_closed = True
         self._loader.join(threading.TIMEOUT_MAX)
+        del self._loader  # it refers back to this: the models would stay until garbage is collected
 
     def _load_larger(self) -> None:
         self._larger = self._auto_target.load_larger(lambda: self._is_closed)

@@ -68,7 +68,7 @@ async def server() -> AsyncIterator[tuple[SlipstreamServer, Sent]]:
     await until(lambda: server.scheduler.status.state == "ready")
     yield server, sent
     server.scheduler.close()
-    assert await asyncio.to_thread(server.contexts.stop)
+    assert await server.contexts.stop()
     assert await asyncio.to_thread(engines.stop, 60.0)
 
 

@@ -11,8 +11,13 @@ from completion_engine.request import Completion, CompletionRequest, CompletionS
 from completion_engine.target_model.kv_cache import KVCache
 
 
-def complete_checked(engine: CompletionEngine, request: CompletionRequest) -> Completion:
-    """Complete the request, and compare its tokens with those that follow the same prompt without drafts."""
+def complete_checked(
+    engine: CompletionEngine, request: CompletionRequest, checked: list[int] | None = None
+) -> Completion:
+    """Complete the request, and compare its tokens with those that follow the same prompt without drafts.
+
+    `checked` gets their number, unless there are none: the answer is the rest of another, or suppressed.
+    """
     completion = engine.complete(request)
     answer = engine.background._answer
     if answer is None or answer.finish.is_suppressed:
@@ -33,4 +38,6 @@ def complete_checked(engine: CompletionEngine, request: CompletionRequest) -> Co
     while len(plain.tokens) < len(written):
         plain.step()
     assert plain.tokens[: len(written)] == written
+    if checked is not None and written:
+        checked.append(len(written))
     return completion

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -162,10 +163,12 @@ def test_whatever_was_asked_before_drafts_change_no_bit(typist: Callable[[], Typ
 def test_what_was_asked_before_changes_nothing(typist: Callable[[], Typist], seed: int) -> None:
     """Plain decoding from an empty cache writes the same: bits follow from the text and its chunks alone."""
     person, rng = typist(), random.Random(seed)  # noqa: S311 - reproducible draws, no secrets
-    person.complete = complete_checked
+    checked: list[int] = []
+    person.complete = partial(complete_checked, checked=checked)
     for step in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=NUM_STEPS // 2):
         person.do(step, rng.randrange(60))
         person.do("idle", 60)
+    assert len(checked) > 2 * 10, "by both engines"
 
 
 def test_drafts_bring_more_than_counts_and_it_is_kept(typist: Callable[[], Typist]) -> None:

@@ -53,9 +53,9 @@ def test_what_looks_like_a_path_is_one(name: str, repository: Path, store: Model
 
 @pytest.mark.usefixtures("repository")
 def test_a_drafter_named_like_an_id_is_not_looked_for_here(target: LanguageModel) -> None:
-    for name in ("Qwen/drafter", "Qwen/Planted"):
+    for name in ("Qwen/drafter", "Qwen/Planted", "./Qwen/Planted", "./absent"):  # the third is a model's
         config = EngineConfig("tiny", drafters=("neural",), draft_model=name)
-        with pytest.raises(UserError, match="is not a path"):
+        with pytest.raises(UserError, match="is not the path"):
             build_drafters(config, target)
     config = EngineConfig("tiny", drafters=("neural",), draft_model="./Qwen/drafter")
     with pytest.raises(SlipstreamError) as raised:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,7 @@ from completion_engine.request import (
     CompletionStats,
     Progress,
 )
+from lsp_server.engine.auto_target import AutoTarget
 from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduler import Scheduler
@@ -41,6 +44,7 @@ class Machine:
 
     start: str = SMALL
     log: list[str] = field(default_factory=list)
+    engines: list[weakref.ref[Scripted]] = field(default_factory=list)
     problems: dict[str, BaseException] = field(default_factory=dict)
     no_network: BaseException | None = None
     keeps_small: bool = False
@@ -77,7 +81,8 @@ class Machine:
             on_tokens(TokenSource(settings.target, lambda texts: [[] for _ in texts]))
             if settings.target in self.problems:
                 raise self.problems[settings.target]
-            return Scripted(settings.target, self)
+            self.engines.append(weakref.ref(engine := Scripted(settings.target, self)))
+            return engine
 
         return load
 
@@ -310,6 +315,44 @@ async def test_one_who_leaves_ends_the_fetching(bench: Bench) -> None:
     await window.begin("other")
     await until(lambda: "fetching ends" in machine.log)
     assert [one["setting"] for one in bench.pool.describe()] == ["other"]
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+async def test_one_who_leaves_leaves_no_model_in_memory(bench: Bench, *, has_moved: bool) -> None:
+    machine, window = bench.machine, bench.window()
+    gc.disable()  # a collection may be far away, and the next model needs the memory now
+    try:
+        await window.begin()
+        await until(lambda: f"fetch {LARGE}" in machine.log)
+        if has_moved:
+            machine.may_fetch.set()
+            await until(lambda: bench.target == LARGE)
+        await window.begin("other")
+        assert [engine.target for kept in machine.engines if (engine := kept())] == ["other"]
+    finally:
+        gc.enable()
+
+
+async def test_a_loading_that_ends_while_the_engine_looks_is_not_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine, looks = Machine(), vars(AutoTarget)["next_target"].fget
+    auto_target = AutoTarget(Settings(target="auto"), machine, machine.load_for, EngineThread())
+    engine = auto_target.load(lambda *_: None, lambda: False)
+
+    def look(auto_target: AutoTarget) -> Any:
+        if threading.current_thread() is threading.main_thread() and f"fetch {LARGE}" in machine.log:
+            machine.may_fetch.set()
+            engine._loader.join(PATIENCE_S)
+        return looks(auto_target)
+
+    monkeypatch.setattr(AutoTarget, "next_target", property(look))
+    engine.idle(Cancellation())
+    await until(lambda: f"fetch {LARGE}" in machine.log)
+    engine.idle(Cancellation())
+    machine.may_fetch.set()
+    engine.close()
+    assert machine.log == ["load small", "fetch large", "load large"]
 
 
 async def test_a_larger_one_needs_no_other_engine_to_go(bench: Bench) -> None:

@@ -63,8 +63,12 @@ class Place:
 async def place() -> AsyncIterator[Place]:
     place = Place()
     yield place
-    assert place.jobs.stop(60.0)
-    assert not [thread for thread in threading.enumerate() if thread.name == "context"]
+    assert await place.jobs.stop(60.0)
+    await until(lambda: not choosing())
+
+
+def choosing() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "own _choose"]
 
 
 def shown(place: Place, request: CompletionRequest) -> list[str]:
@@ -75,7 +79,7 @@ def shown(place: Place, request: CompletionRequest) -> list[str]:
 async def test_a_document_has_no_context_until_one_is_chosen_and_no_thread_until_one_is_wanted(
     place: Place,
 ) -> None:
-    assert not [thread for thread in threading.enumerate() if thread.name == "context"]
+    assert not choosing()
     request = place.request()
     assert shown(place, request) == []
     place.want(request)
@@ -161,8 +165,8 @@ async def test_only_so_many_documents_have_a_context(place: Place, monkeypatch: 
 
 
 async def test_nothing_is_chosen_once_it_has_stopped(place: Place) -> None:
-    assert place.jobs.stop(60.0)
+    assert await place.jobs.stop(60.0)
     place.want(place.request())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert place.jobs.of(place.request()) is None
+    assert (choosing(), place.jobs.of(place.request())) == ([], None)
