@@ -214,7 +214,7 @@ class AutoEngine:
         self._engine.prefetch(request, writes=writes)
 
     def idle(self, cancellation: Cancellation) -> bool:
-        """See `Completer`. Moves to the larger model, or loads it; it may come until the loader has ended."""
+        """See `Completer`. Moves to the larger model, or loads it."""
         if self._larger is not None:
             self._take_over(self._larger)
         elif not self._loader.is_alive and self._larger is None and self._auto_target.next_target:
