@@ -83,7 +83,7 @@ class AutoTarget:
     def next_target(self) -> str:
         """Return the larger model that is to replace the present one; empty if there is none."""
         chosen = self.choice.target if self.choice and self.running else ""
-        return "" if chosen == self.running else chosen
+        return "" if chosen == self.running or chosen in self._refused else chosen
 
     def load(self, report: Progress, should_stop: ShouldStop) -> AutoEngine:
         """Load the first model; if that fails, a smaller one."""
@@ -114,10 +114,10 @@ class AutoTarget:
                 break
             except BaseException as error:
                 self._refuse(target, error)
-                self._choose(running)
-                self._thread.wake(auto=self.describe())
                 if is_fetched:
                     self._tell_users(_cannot(target, running, error))
+                self._choose(running)
+                self._thread.wake(auto=self.describe())
         self._report("", 0, 0)
         return None
 
@@ -183,7 +183,7 @@ class AutoTarget:
 
     def _refuse(self, target: str, error: BaseException) -> None:
         logger.warning("%s cannot be the target now", target, exc_info=error)
-        self._refused[target] = _reason(error)
+        self._refused[target], self._step = _reason(error), ""
 
 
 class AutoEngine:

@@ -272,6 +272,26 @@ async def test_a_model_that_cannot_be_loaded_is_told_once_and_not_tried_again(
     assert machine.log == ["load small", "fetch large", "load large"]
 
 
+async def test_where_no_choice_can_be_made_after_that_it_is_not_tried_again_either(bench: Bench) -> None:
+    machine, window, choose = bench.machine, bench.window(), bench.machine.choose
+
+    def fail(settings: Settings, running: str, refused: Mapping[str, str]) -> Choice:
+        if refused:
+            raise OSError("The disk is gone.")
+        return choose(settings, running, refused)
+
+    machine.choose = fail  # type: ignore[method-assign]
+    machine.problems[LARGE] = MemoryError()
+    machine.may_fetch.set()
+    await window.begin()
+    await until(lambda: window.notices)
+    for prefix in "xyz":
+        assert await window.ask(prefix) == f"{prefix} by small"
+        await until(lambda: window.scheduler.is_quiet)
+    assert window.automatic["step"] == ""
+    assert machine.log == ["load small", "fetch large", "load large"]
+
+
 async def test_a_start_with_a_model_that_cannot_be_loaded_is_one_with_the_smaller(bench: Bench) -> None:
     machine, window = bench.machine, bench.window()
     machine.start, machine.problems[LARGE] = LARGE, MemoryError()
