@@ -27,7 +27,7 @@ CAPS = (
     Cap("ngram_cache", 4_834, 26),
     Cap("tests", 55_346, 400, but=("benchmarks",)),
     Cap("tests/benchmarks", 15_531, 134),
-    Cap("scripts", 3_809, 30),
+    Cap("scripts", 3_760, 29),
 )
 WHOLE = Cap(" and ".join(SHIPPED), 46_054, 273)
 
