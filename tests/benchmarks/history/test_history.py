@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.benchmarks.command_line import run
 from tests.benchmarks.history.__main__ import history
 from tests.benchmarks.history.git_repositories import Repository
-
-RunHistory = Callable[..., "Outcome"]
-REPOSITORY_ROOT = Path(__file__).parents[3]
+from tests.calls import Call, caller
 
 SHAPES = "def area(width, height):\n    return width * height\n"
 MORE = "\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n"
 MODULE = "package shapes\n\nfunc Area(width, height int) int {\n\treturn width * height\n}\n"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a call ended and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        """The one JSON object on stdout."""
-        assert self.out.count("\n") == 1, self.out
-        return json.loads(self.out)
 
 
 @pytest.fixture
@@ -46,28 +27,10 @@ def run_history(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-) -> RunHistory:
+) -> Call:
     """Call the benchmark with arguments; config.toml names the tiny target."""
     home = tmp_path_factory.mktemp("home")
-    config = home / "slipstream" / "config.toml"
-    config.parent.mkdir()
-    config.write_text(f'target = "{tiny_model_dir}"\ndevice = "cpu"\n')
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(home / "index"))
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY_ROOT))
-
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["history", *map(str, arguments)])
-        code: object = 0
-        try:
-            run(history)
-        except SystemExit as end:
-            code = end.code
-        out, err = capfd.readouterr()
-        assert isinstance(code, int | None)
-        return Outcome(code or 0, out, err)
-
-    return call
+    return caller(lambda: run(history), home, tiny_model_dir, monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -97,7 +60,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_own_commits_are_typed_newest_first(
-    run_history: RunHistory, repository: Repository, temporary: Path
+    run_history: Call, repository: Repository, temporary: Path
 ) -> None:
     before = repository.state()
     report = run_history(repository.root, "--minutes", 4, "--json").json()
@@ -115,7 +78,7 @@ def test_own_commits_are_typed_newest_first(
     assert repository.state() == before
 
 
-def test_author_number_and_screen(run_history: RunHistory, repository: Repository, temporary: Path) -> None:
+def test_author_number_and_screen(run_history: Call, repository: Repository, temporary: Path) -> None:
     done = run_history(repository.root, "--author", "bob@example.org", "--minutes", 4)
     assert done.code == 0
     assert "1 of 1 commits of bob@example.org" in done.out
@@ -123,7 +86,7 @@ def test_author_number_and_screen(run_history: RunHistory, repository: Repositor
     assert "By language" in done.out
 
 
-def test_the_time_bounds_the_replay(run_history: RunHistory, repository: Repository, temporary: Path) -> None:
+def test_the_time_bounds_the_replay(run_history: Call, repository: Repository, temporary: Path) -> None:
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
     report = run_history(repository.root, "--minutes", 0.5, "--json").json()
     assert 0 < report["num_chars"] < 80_000
@@ -138,14 +101,14 @@ def test_the_time_bounds_the_replay(run_history: RunHistory, repository: Reposit
     ],
 )
 def test_nothing_to_type_is_said(
-    run_history: RunHistory, repository: Repository, arguments: tuple[str, ...], said: str
+    run_history: Call, repository: Repository, arguments: tuple[str, ...], said: str
 ) -> None:
     done = run_history(repository.root, *arguments)
     assert (done.code, done.out) == (1, "")
     assert said in done.err
 
 
-def test_a_folder_without_git_is_refused(run_history: RunHistory, tmp_path: Path) -> None:
+def test_a_folder_without_git_is_refused(run_history: Call, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     done = run_history(tmp_path / "plain")
     assert (done.code, done.out) == (1, "")
@@ -155,7 +118,7 @@ def test_a_folder_without_git_is_refused(run_history: RunHistory, tmp_path: Path
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_stopped_at_any_time(
-    run_history: RunHistory, repository: Repository, temporary: Path, number: int
+    run_history: Call, repository: Repository, temporary: Path, number: int
 ) -> None:
     """Stopped, it reports the commits that it has and leaves no files."""
     repository.commit({"long.py": "".join(f"value_{n} = compute({n})\n" for n in range(4000))}, "Long")
@@ -177,7 +140,7 @@ def test_it_can_be_stopped_at_any_time(
 
 
 def test_without_an_email_the_most_frequent_authors_are_offered(
-    run_history: RunHistory, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    run_history: Call, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit({"bob.py": "print('Bob!')\n"}, "Bob's", author="bob@example.org")
     for author in ("eve@example.org", "$(x) y@example.org"):

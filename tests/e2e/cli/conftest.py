@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lsp_server import cli
+from tests.calls import Call, caller
 from tests.prices import make_rows_free_in_later_loads
-
-REPOSITORY_ROOT = Path(__file__).parents[3]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a call ended and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        """The one JSON object on stdout."""
-        assert self.out.count("\n") == 1, self.out
-        return json.loads(self.out)
-
-
-RunCli = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -40,29 +17,10 @@ def run_cli(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-) -> RunCli:
+) -> Call:
     """Call `slipstream` with arguments; config.toml names the tiny target, whose rows cost nothing."""
-    home = tmp_path_factory.mktemp("home")
-    config = home / "slipstream" / "config.toml"
-    config.parent.mkdir()
-    config.write_text(f'target = "{tiny_model_dir}"\ndevice = "cpu"\n')
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    monkeypatch.setenv("SLIPSTREAM_INDEX_DIR", str(home / "index"))
-    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY_ROOT))
     make_rows_free_in_later_loads(monkeypatch)
-
-    def run(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["slipstream", *map(str, arguments)])
-        code: object = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code
-        out, err = capfd.readouterr()
-        assert isinstance(code, int | None)
-        return Outcome(code or 0, out, err)
-
-    return run
+    return caller(cli.main, tmp_path_factory.mktemp("home"), tiny_model_dir, monkeypatch, capfd)
 
 
 @pytest.fixture

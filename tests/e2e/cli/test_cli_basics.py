@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lsp_server import cli
+from tests.calls import Call
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
-RunCli = Callable[..., Any]
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -32,7 +30,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.endswith("LOADED\n")
 
 
-def test_help_names_the_commands(run_cli: RunCli) -> None:
+def test_help_names_the_commands(run_cli: Call) -> None:
     out = run_cli("--help").out
     for command in ("serve", "complete", "replay", "bench", "index", "models", "doctor", "uninstall"):
         assert command in out
@@ -43,7 +41,7 @@ COMMANDS = ["", "complete", "replay", "bench", "index", "models", "doctor", "uni
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself(run_cli: RunCli, command: str, option: str) -> None:
+def test_each_command_explains_itself(run_cli: Call, command: str, option: str) -> None:
     done = run_cli(*command.split(), option)
     assert done.code == 0
     assert done.out.startswith(f"Usage: slipstream {command}".rstrip())
@@ -135,26 +133,26 @@ def test_a_server_in_a_terminal_says_what_it_waits_for() -> None:
         ("models", "pull"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(run_cli: RunCli, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_exit_code_2(run_cli: Call, arguments: tuple[str, ...]) -> None:
     done = run_cli(*arguments)
     assert (done.code, done.out) == (2, "")
     assert "Traceback" not in done.err
 
 
-def test_an_error_is_told_on_stderr_with_advice(run_cli: RunCli, tmp_path: Path) -> None:
+def test_an_error_is_told_on_stderr_with_advice(run_cli: Call, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     done = run_cli("complete", f"{tmp_path}/a.py:9:1")
     assert (done.code, done.out) == (1, "")
     assert done.err == "slipstream: There is no line 9: the file has 2 lines.\n  Lines count from 1.\n"
 
 
-def test_a_replay_of_nothing_says_how_to_name_files(run_cli: RunCli) -> None:
+def test_a_replay_of_nothing_says_how_to_name_files(run_cli: Call) -> None:
     done = run_cli("replay")
     assert (done.code, done.out) == (2, "")
     assert "FILE..." in done.err
 
 
-def test_the_version_is_told(run_cli: RunCli) -> None:
+def test_the_version_is_told(run_cli: Call) -> None:
     assert run_cli("--version").out.startswith("slipstream ")
 
 

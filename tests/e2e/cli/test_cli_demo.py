@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 
 from lsp_server import cli
 from scripts import demo
-
-RunCli = Callable[..., Any]
+from tests.calls import Call
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +19,7 @@ def _demo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_suggestions_are_shown_with_their_cost_and_origin(
-    run_cli: RunCli, repository: Path, tmp_path_factory: Any
+    run_cli: Call, repository: Path, tmp_path_factory: Any
 ) -> None:
     source = tmp_path_factory.mktemp("typed") / "circle.py"
     source.write_text("class Circle:\n    def __init__(self, radius):\n        self.radius = radius\n")
@@ -34,7 +32,7 @@ def test_suggestions_are_shown_with_their_cost_and_origin(
 
 
 def test_without_a_repository_to_show_nothing_is_fetched(
-    run_cli: RunCli, tmp_path: Path, monkeypatch: Any
+    run_cli: Call, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLIPSTREAM_MODEL_DIR", str(tmp_path / "models"))

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import pytest
 
 from completion_engine.cpu.kernels import kernel_cache
 from lsp_server.commands.machine_checks import Check, guarded, kernel_storage_check
+from tests.calls import Call
 
 REPOSITORY_ROOT = Path(__file__).parents[3]
-RunCli = Callable[..., Any]
 
 
 def by_name(answer: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return repository
 
 
-def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path) -> None:
+def test_a_machine_with_a_model_is_measured(run_cli: Call, in_repository: Path) -> None:
     done = run_cli("doctor", "--json")
     checks = by_name(done.json())
     assert done.code == 0
@@ -45,26 +45,26 @@ def test_a_machine_with_a_model_is_measured(run_cli: RunCli, in_repository: Path
     assert "config.toml: " in checks["settings"]["found"]
 
 
-def test_whatever_is_not_ok_comes_with_advice(run_cli: RunCli, in_repository: Path) -> None:
+def test_whatever_is_not_ok_comes_with_advice(run_cli: Call, in_repository: Path) -> None:
     assert in_repository.exists()
     for check in run_cli("doctor", "--json").json()["checks"]:
         assert check["found"]
         assert bool(check["advice"]) == (check["state"] != "ok"), check
 
 
-def test_widths_of_passes_are_details(run_cli: RunCli, in_repository: Path) -> None:
+def test_widths_of_passes_are_details(run_cli: Call, in_repository: Path) -> None:
     assert in_repository.exists()
     assert "target pass" not in run_cli("doctor").out
     assert "target pass" in run_cli("doctor", "--verbose").out
 
 
-def test_an_index_is_seen(run_cli: RunCli, in_repository: Path) -> None:
+def test_an_index_is_seen(run_cli: Call, in_repository: Path) -> None:
     run_cli("index", in_repository)
     assert " MB for " in by_name(run_cli("doctor", "--json").json())["index"]["found"]
 
 
 def test_a_missing_model_says_how_to_get_it(
-    run_cli: RunCli, in_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: Call, in_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_MODEL_DIR", str(tmp_path / "models"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(in_repository))
@@ -82,7 +82,7 @@ def test_a_missing_model_says_how_to_get_it(
     }
 
 
-def test_problems_in_the_settings_are_rows(run_cli: RunCli, in_repository: Path) -> None:
+def test_problems_in_the_settings_are_rows(run_cli: Call, in_repository: Path) -> None:
     (in_repository / ".slipstream.toml").write_text("maxTokns = 4\n")
     table = run_cli("doctor").out
     assert "there is no setting maxTokns. Did you mean maxTokens?" in " ".join(table.split())

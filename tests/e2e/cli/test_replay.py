@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-RunCli = Callable[..., Any]
+from tests.calls import Call
 
 
 def check_sums(report: dict[str, Any]) -> None:
@@ -26,7 +25,7 @@ def check_sums(report: dict[str, Any]) -> None:
     assert latency["warm"]["p50"] <= latency["warm"]["p99"] <= latency["warm"]["max"]
 
 
-def test_as_fast_as_answers_come_nothing_is_cancelled(run_cli: RunCli, repository: Path) -> None:
+def test_as_fast_as_answers_come_nothing_is_cancelled(run_cli: Call, repository: Path) -> None:
     report = run_cli("replay", repository / "shapes.py", "--limit-keystrokes", 60, "--json").json()
     check_sums(report)
     assert report["num_cancelled"] == 0
@@ -35,7 +34,7 @@ def test_as_fast_as_answers_come_nothing_is_cancelled(run_cli: RunCli, repositor
     assert report["tokens"]["share_cached"] > 0.5
 
 
-def test_at_typing_speed_what_is_late_is_cancelled_and_answered(run_cli: RunCli, repository: Path) -> None:
+def test_at_typing_speed_what_is_late_is_cancelled_and_answered(run_cli: Call, repository: Path) -> None:
     arguments = ("--limit-keystrokes", 60, "--pace", 2, "--json")
     report = run_cli("replay", repository / "shapes.py", *arguments).json()
     check_sums(report)
@@ -44,7 +43,7 @@ def test_at_typing_speed_what_is_late_is_cancelled_and_answered(run_cli: RunCli,
 
 
 def test_several_files_share_the_keystrokes(
-    run_cli: RunCli,
+    run_cli: Call,
     repository: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -62,7 +61,7 @@ def test_several_files_share_the_keystrokes(
     assert list(temporary.glob("slipstream-*")) == []
 
 
-def test_plain_decoding_drafts_nothing(run_cli: RunCli, repository: Path) -> None:
+def test_plain_decoding_drafts_nothing(run_cli: Call, repository: Path) -> None:
     file = repository / "shapes.py"
     report = run_cli("replay", file, "--limit-keystrokes", 20, "--set", "drafters=[]", "--json").json()
     check_sums(report)
@@ -70,7 +69,7 @@ def test_plain_decoding_drafts_nothing(run_cli: RunCli, repository: Path) -> Non
     assert report["latency_ms"]["accepted draft"]["count"] == 0
 
 
-def test_people_get_tables_and_no_json(run_cli: RunCli, repository: Path) -> None:
+def test_people_get_tables_and_no_json(run_cli: Call, repository: Path) -> None:
     done = run_cli("replay", repository / "shapes.py", "--limit-keystrokes", 30)
     assert "tokens per verification" in done.out
     assert "Milliseconds from key to answer" in done.out
@@ -79,22 +78,20 @@ def test_people_get_tables_and_no_json(run_cli: RunCli, repository: Path) -> Non
 
 
 def test_a_setting_that_does_not_exist_is_told_before_anything_is_typed(
-    run_cli: RunCli, repository: Path
+    run_cli: Call, repository: Path
 ) -> None:
     done = run_cli("replay", repository / "shapes.py", "--set", "deadlinMs=0", "--json")
     assert (done.code, done.out) == (1, "")
     assert "deadlineMs" in done.err
 
 
-def test_a_stretch_with_nothing_to_type_is_refused(run_cli: RunCli, repository: Path) -> None:
+def test_a_stretch_with_nothing_to_type_is_refused(run_cli: Call, repository: Path) -> None:
     done = run_cli("replay", repository / "shapes.py", "--start-line", 900, "--json")
     assert (done.code, done.out) == (1, "")
     assert "nothing to type" in done.err
 
 
-def test_a_target_that_cannot_be_loaded_is_told_in_the_servers_words(
-    run_cli: RunCli, repository: Path
-) -> None:
+def test_a_target_that_cannot_be_loaded_is_told_in_the_servers_words(run_cli: Call, repository: Path) -> None:
     done = run_cli("replay", repository / "shapes.py", "--target", "no-such-model", "--json")
     assert (done.code, done.out) == (1, "")
     assert "no-such-model" in done.err
@@ -103,7 +100,7 @@ def test_a_target_that_cannot_be_loaded_is_told_in_the_servers_words(
 
 @pytest.mark.real_model
 @pytest.mark.usefixtures("real_model_dir")
-def test_the_real_target_spares_typing(run_cli: RunCli) -> None:
+def test_the_real_target_spares_typing(run_cli: Call) -> None:
     loans = Path(__file__).parents[3] / "docs" / "sample_repository" / "lending" / "loans.py"
     arguments = ("--target", "qwen2.5-coder-0.5b", "--limit-keystrokes", 120, "--json")
     report = run_cli("replay", loans, *arguments).json()

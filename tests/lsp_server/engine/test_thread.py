@@ -18,7 +18,14 @@ from completion_engine.request import (
     Progress,
 )
 from lsp_server.engine import thread as thread_module
-from lsp_server.engine.engine_types import CloseJob, CompletionJob, EngineStatus, EngineUser, PrefetchJob
+from lsp_server.engine.engine_types import (
+    CloseJob,
+    CompletionJob,
+    EngineStatus,
+    EngineUser,
+    PrefetchJob,
+    ready_status,
+)
 from lsp_server.engine.thread import EngineThread
 from tests.windows import QuietEngine
 
@@ -279,3 +286,24 @@ def test_a_request_that_gave_way_before_it_had_any_text_gets_another_turn(
     assert [line for line in engine.log if line.startswith("begin")] == [
         "begin first", "begin other", "begin first"
     ][: num_turns + 1]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("details", "message"),
+    [
+        ({}, ""),
+        ({"backend": "GPU kernels", "backend_reason": ""}, ""),
+        (
+            {"backend": "CPU", "backend_reason": "The card is full."},
+            "Ready. The model runs on the CPU. The card is full.",
+        ),
+        (
+            {"backend": "GPU torch", "backend_reason": "Triton is not installed."},
+            "Ready. The model runs on the GPU through plain torch. Triton is not installed.",
+        ),
+    ],
+)
+def test_a_ready_engine_says_why_it_does_not_run_on_a_faster_backend(
+    details: dict[str, str], message: str
+) -> None:
+    assert ready_status(details).message == message

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from lsp_server.http_api.dialects import CursorText, read_prompt
+from tests.growth import growth
 
 BEFORE, AFTER = "import os\n\n\ndef load(path):\n    ret", "\n\n\ndef save(path):\n    pass\n"
 PLAIN = CursorText(BEFORE, AFTER)
@@ -97,11 +96,5 @@ def test_the_text_around_the_cursor_is_read_back(name: str) -> None:
 )
 @pytest.mark.timeout(60)
 def test_reading_is_linear_in_the_prompt(hostile: str) -> None:
-    def cost_s(text: str) -> float:
-        begin = time.process_time()
-        read_prompt(text)
-        return time.process_time() - begin
-
-    half = hostile[: len(hostile) // 4]
-    small_s, whole_s = min(cost_s(half) for _ in range(3)), min(cost_s(hostile) for _ in range(3))
-    assert whole_s < 12 * small_s + 0.2
+    sizes = len(hostile) // 4, len(hostile)
+    assert growth(lambda num_chars: read_prompt(hostile[:num_chars]), *sizes, below=12) < 12
