@@ -18,7 +18,8 @@ from lsp_server.workspace.session import Session
 
 GREW = "slipstream/suggestionGrew"
 REPLACE_S = 0.5  # a text that has been on the screen for longer is read, so it is not replaced
-_SUPPRESSED = "in-comment", "in-string"  # the rules by which the user wants no text at a cursor
+# The rules by which nothing belongs at a cursor, whatever is on the screen.
+_SUPPRESSED = "in-comment", "in-string", "just-deleted", "no-change"
 MAX_NOTICES = 2  # for each pause: each one moves text on the screen
 
 
@@ -56,7 +57,8 @@ class SuggestionGrowth:
         of a larger model.
         """
         pause, now_s = self._pause, time.monotonic()
-        if pause is None or pause.snapshot != snapshot or request.is_explicit:
+        is_same = pause is not None and pause.snapshot == snapshot and request.is_at(pause.request)
+        if pause is None or not is_same or request.is_explicit:  # a menu's selected item is text, too
             if pause is not None and not request.is_explicit:
                 found = _going_on(pause, request, found)
             self._pause = _Pause(snapshot, place, request, found, now_s)
@@ -103,4 +105,4 @@ def _going_on(pause: _Pause, request: CompletionRequest, found: Completion) -> C
         if left := segment.text[num_typed:]:
             segments.append(replace(segment, text=left))
         num_typed = max(0, num_typed - len(segment.text))
-    return replace(shown, text=rest, segments=tuple(segments), stats=found.stats)
+    return replace(shown, text=rest, segments=tuple(segments), stats=found.stats, alternatives=())

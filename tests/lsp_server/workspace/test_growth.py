@@ -136,16 +136,45 @@ def test_a_text_stays_while_its_beginning_is_typed(
     assert found.text == shown
 
 
-def test_what_stays_keeps_its_sources_and_is_not_shown_where_the_user_wants_none() -> None:
+def test_what_stays_keeps_its_sources() -> None:
     window = Window()
     segments = CompletionSegment("tot", "ngram", path="b.py"), CompletionSegment("al(a)", "target")
     shown = Completion("total(a)", 1, CompletionStats(), segments)
     window.growth.answered(window.snapshot, PLACE, window.request, shown)
     moved = replace(window.snapshot, version=4)
     asked = replace(window.request, prefix=window.request.prefix + "to")
-    suppressed = Completion("", 0, CompletionStats(), rule="in-comment")
     kept = window.growth.answered(moved, PLACE, asked, Completion("x", 0, CompletionStats()))
     assert (kept.text, kept.num_replaced) == ("tal(a)", 1)
     assert kept.segments == (replace(segments[0], text="t"), segments[1])
-    further = replace(asked, prefix=asked.prefix + "t")
-    assert window.growth.answered(replace(moved, version=5), PLACE, further, suppressed).text == ""
+
+
+@pytest.mark.parametrize("rule", ["in-comment", "just-deleted", "no-change"])
+def test_what_stays_is_not_shown_where_nothing_belongs(rule: str) -> None:
+    window = Window()
+    window.answer("total(a)")
+    asked = replace(window.request, prefix=window.request.prefix + "to")
+    nothing = Completion("", 0, CompletionStats(), rule=rule)
+    assert window.growth.answered(replace(window.snapshot, version=4), PLACE, asked, nothing).text == ""
+
+
+def test_the_other_choices_end_with_the_key_that_takes_one_up() -> None:
+    window = Window()
+    choices = Completion(
+        "total(a)", 0, CompletionStats(), alternatives=(Completion("sum(a)", 0, CompletionStats()),)
+    )
+    chosen = replace(window.request, is_explicit=True)
+    window.growth.answered(window.snapshot, PLACE, chosen, choices)
+    asked = replace(window.request, prefix=window.request.prefix + "to")
+    cut = Completion("tal", 0, CompletionStats())
+    found = window.growth.answered(replace(window.snapshot, version=4), PLACE, asked, cut)
+    assert (found.text, found.alternatives) == ("tal(a)", ())
+
+
+def test_another_selected_item_of_a_menu_is_another_place() -> None:
+    """The prefix holds the selected item, and a client that was notified may ask with another one."""
+    window = Window()
+    window.request = replace(window.request, prefix=f"{window.request.prefix}getcwd")
+    window.answer("()")
+    window.grow()
+    assert window.answer(".join(a)", prefix=window.snapshot.prefix + "path") == ".join(a)"
+    assert window.answer("environ", prefix=window.snapshot.prefix) == "environ"
