@@ -227,9 +227,9 @@ class FolderRules:
         return _Outer(tuple(layers), digest.digest(), stamps, frozenset(files), places.ignores_case)
 
     def _read(self, folder: ConfinedFolder, path: str, *, may_be_closed: bool = False) -> bytes | None:
-        """Read the rules of one file; None if it is not a regular file.
+        """Read the rules of one file; None if there is none.
 
-        Raises SkippedFileError beyond the limits, and if the file cannot be read.
+        Raises SkippedFileError beyond the limits, and if it cannot be read, as a link, which git read once.
         """
         self.checkpoint()
         try:
@@ -238,10 +238,10 @@ class FolderRules:
             raise _too_large(
                 str(folder.root / path), f"it is larger than {MAX_RULE_BYTES >> 10} kB"
             ) from error
-        except (FileNotFoundError, NotADirectoryError, NoPlainFileError):
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
-            if may_be_closed and isinstance(error, PermissionError):
+            if may_be_closed and isinstance(error, PermissionError | NoPlainFileError):
                 return None
             raise SkippedFileError("unreadable") from error
 

@@ -221,6 +221,18 @@ def test_where_rules_cannot_be_read_nothing_is_let_in(
     assert [path for path in ("a.py", "lib/b.py", "lib/deep/b.py") if repository.allows(path)] == ["a.py"]
 
 
+@pytest.mark.parametrize("name", [".gitignore", ".ignore"])
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("rules"), Path.mkdir], ids=["link", "folder"])
+def test_where_rules_are_no_plain_file_nothing_is_let_in(
+    root: Path, write: Write, name: str, make: Callable[[Path], None]
+) -> None:
+    write({"lib/rules": "*.py\n", "lib/deep/b.py": "", "a.py": ""})
+    make(root / "lib" / name)
+    assert found(root) == ["a.py"]
+    assert reasons(root) == {"unreadable": 1}
+    assert not Repository(root).allows("lib/deep/b.py")
+
+
 def test_a_missing_root_is_an_empty_one(tmp_path: Path) -> None:
     assert found(tmp_path / "nowhere") == []
 
