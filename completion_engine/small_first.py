@@ -33,6 +33,7 @@ class SmallFirst:
         """See `CompletionEngine`."""
         self._to_prefetch, self._prepared, self._is_awaited = None, None, False
         if self.large.is_in_time(request):
+            self._has_small_work = False
             return self.large.complete(request)
         self._to_prefetch, self._has_small_work = request, True
         completion = self.small.complete(request)

@@ -121,8 +121,10 @@ class RemoteFirst:
             case EditJob():
                 if self._local is None:
                     job.resolve(EditAnswer(rule="edit-needs-local-model"))
+                elif refusal := self._local.status.refusal:
+                    job.resolve(EditAnswer(rule=refusal))
                 else:
-                    self._local.submit(replace(job, user=self._local_user))
+                    self._with_local().submit(replace(job, user=self._local_user))
             case CloseJob():
                 for engine in (self._remote, self._local):
                     if engine is not None:

@@ -162,8 +162,8 @@ class EngineThread:
         with self._changed:
             held = [*filter(None, (self._job, self._edit_job)), *(self._queue.take_all() if is_final else ())]
             self._job = self._edit_job = None
-            if is_final:  # dropped without closing it
-                self._guard.engine, self._num_failures = None, MAX_FAILURES
+            if is_final:  # a later load closes the engine
+                self._num_failures = MAX_FAILURES
             if is_final or (self.status.state == "loading" and self._load is None):
                 self._publish(failed_status(error), is_final=is_final)
         for job in held:
@@ -186,7 +186,7 @@ class EngineThread:
                     self._job = job
                     job.request.cancellation.give_way(must=self._queue.has_jobs)
                     return partial(self._do_complete, job)
-                if self._guard.engine is not None and self._queue.has_edits:
+                if self._queue.has_edits:
                     self._edit_job = self._queue.take_edit()
                     self._interrupt = Cancellation()
                     return partial(self._do_edit, self._edit_job)
@@ -238,11 +238,13 @@ class EngineThread:
 
         answer = self._guard.call(complete, fail)
         if isinstance(answer, Completion):
-            self._num_failures, self._answered = 0, job
+            self._num_failures = 0
             answer.stats.ms["queue"] = queue_ms
             answer.stats.ms["total"] += queue_ms
         with self._changed:
             self._job = None
+            if isinstance(answer, Completion) and job.user in self.users:
+                self._answered = job
             if job.needs_another_turn(answer):
                 self._queue.submit_again(job)
                 return

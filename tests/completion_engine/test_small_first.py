@@ -125,6 +125,18 @@ def test_a_cut_answer_is_finished_before_the_larger_one_prepares() -> None:
     assert log == ["small x"] * 3 + PREPARES_X + WRITES_X
 
 
+def test_what_the_small_one_left_waits_for_nobody_who_came_back_to_the_larger_one() -> None:
+    both, log = pair(finish_reason="deadline", num_steps=3)
+    large = both.large
+    assert isinstance(large, Scripted)
+    both.complete(request("x"))
+    large.warm.add("y")
+    large.finish_reason = "deadline"
+    both.complete(request("y"))
+    both.idle(Cancellation())
+    assert log == ["large y"]
+
+
 def test_a_place_that_is_looked_at_is_prepared_by_both() -> None:
     both, log = pair()
     both.prefetch(request("x"))

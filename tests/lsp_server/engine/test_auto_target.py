@@ -23,7 +23,7 @@ from completion_engine.request import (
     Progress,
 )
 from lsp_server.engine.auto_target import AutoTarget
-from lsp_server.engine.engine_types import EngineUser, Load, Notice, OnTokens
+from lsp_server.engine.engine_types import CompletionJob, EngineUser, Load, Notice, OnTokens
 from lsp_server.engine.pool import MAX_ENGINES, EnginePool
 from lsp_server.engine.scheduler import Scheduler
 from lsp_server.engine.thread import EngineThread
@@ -32,7 +32,7 @@ from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import Settings
 from ngram_cache.overlays import TokenSource
 from tests.waiting import until
-from tests.windows import QuietEngine
+from tests.windows import Panic, QuietEngine
 
 SMALL, LARGE = "small", "large"
 PATIENCE_S = 60.0
@@ -335,6 +335,26 @@ async def test_one_who_leaves_ends_the_fetching(bench: Bench) -> None:
     await window.begin("other")
     await until(lambda: "fetching ends" in machine.log)
     assert [one["setting"] for one in bench.pool.describe()] == ["other"]
+
+
+async def test_after_the_last_crash_of_its_thread_a_new_load_ends_the_fetching(bench: Bench) -> None:
+    machine = bench.machine
+    thread = EngineThread()
+
+    def crash(_answer: object) -> None:
+        raise Panic
+
+    user, load = EngineUser(), AutoTarget(Settings(), machine, machine.load_for, thread).load
+    thread.join_in(user)
+    thread.load(load)
+    await until(lambda: f"fetch {LARGE}" in machine.log)
+    while thread.status.state != "error":
+        thread.submit(CompletionJob(CompletionRequest("x", ""), user, crash, lambda _ms: None))
+        await asyncio.sleep(0.01)
+    thread.load(load)
+    await until(lambda: "fetching ends" in machine.log)
+    thread.stop()
+    assert await asyncio.to_thread(thread.join, PATIENCE_S)
 
 
 @pytest.mark.parametrize("has_moved", [False, True])

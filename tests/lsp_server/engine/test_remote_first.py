@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from completion_engine.errors import RemoteError
+from completion_engine.errors import MachineError, RemoteError
+from completion_engine.next_edit.edits import EditRequest
 from completion_engine.request import (
     CancelledError,
     Completion,
@@ -24,6 +25,7 @@ from lsp_server.engine.pool import EnginePool
 from lsp_server.engine.scheduler import Scheduler, SupersededError
 from lsp_server.workspace.measurements import Measurements
 from lsp_server.workspace.settings import RemoteSettings, Settings
+from tests.hosts import PATIENCE_S
 from tests.waiting import until
 from tests.windows import QuietEngine
 
@@ -63,6 +65,7 @@ class Workplace:
 
     faults: list[BaseException] = field(default_factory=list)
     refusals: list[BaseException] = field(default_factory=list)
+    local_fault: BaseException | None = None
     may_go: threading.Event = field(default_factory=threading.Event)
     loads: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
@@ -83,6 +86,9 @@ class Workplace:
             self.loads.append(name)
             if name == "servers" and self.refusals:
                 raise self.refusals.pop(0)
+            if name != "servers" and self.local_fault:
+                assert self.may_go.wait(PATIENCE_S)
+                raise self.local_fault
             go = self.may_go if name == "servers" else set_event()
             return Engine(name, self.faults if name == "servers" else [], go, self.closed, self.described)
 
@@ -202,6 +208,21 @@ async def test_what_must_stay_is_written_here(work: Workplace) -> None:
     window = await work.window()
     await ask_until(window, "x by this machine", may_leave=False)
     assert await ask(window) == "x by servers"
+
+
+async def test_an_edit_is_answered_while_the_local_engine_loads_and_has_failed(
+    work: Workplace,
+) -> None:
+    window = await work.window()
+    work.local_fault = MachineError("No model.")
+    work.may_go.clear()
+    assert await ask(window, may_leave=False) == "engine-loading"
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await window.propose_edit(EditRequest([], []))).rule == "engine-loading"
+        work.may_go.set()
+        while (rule := (await window.propose_edit(EditRequest([], []))).rule) == "engine-loading":  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.002)
+    assert rule == "engine-error"
 
 
 async def test_windows_wait_for_no_other_s_round_trip(work: Workplace) -> None:

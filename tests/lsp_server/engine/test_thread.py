@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -286,6 +288,22 @@ def test_a_request_that_gave_way_before_it_had_any_text_gets_another_turn(
     assert [line for line in engine.log if line.startswith("begin")] == [
         "begin first", "begin other", "begin first"
     ][: num_turns + 1]  # fmt: skip
+
+
+def test_a_request_of_a_window_that_has_gone_is_not_kept(
+    engine: Engine, thread: EngineThread, users: list[EngineUser]
+) -> None:
+    asked = job(users[0], "a")
+    kept = weakref.ref(asked.resolve)
+    thread.submit(asked)
+    del asked
+    assert engine.has_said("begin a")
+    thread.leave(users[0])
+    engine.may_answer.set()
+    thread.submit(job(users[1], "b"))
+    assert engine.has_said("begin b")
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.parametrize(
