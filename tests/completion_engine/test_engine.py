@@ -18,7 +18,7 @@ from completion_engine.cpu.kernels.program import Program
 from completion_engine.cutting import surroundings, tree
 from completion_engine.decoding import ending
 from completion_engine.decoding.background import BackgroundWriting
-from completion_engine.decoding.ending import NoRules
+from completion_engine.decoding.ending import Limits, NoRules
 from completion_engine.engine import CompletionEngine
 from completion_engine.loading.backends import Backend, BackendChain, Plan
 from completion_engine.loading.model import load_language_model
@@ -435,7 +435,7 @@ def test_where_no_time_is_left_nothing_is_drafted_and_the_text_is_the_same(
     engine, work = make_engine(), request(CODE * 2, max_tokens=24)
     engine.prepare(work)
     _, hurried = engine._begin(work)
-    while len(hurried.tokens) < 24:
+    while hurried.finish(NoRules(), Limits(24)) is None:
         hurried.step(0.0)
     drafted = make_engine().write(work, NoRules(), 24)
     assert hurried.tokens[:24] == drafted.tokens[:24]

@@ -37,6 +37,12 @@ def idle(engine: CompletionEngine) -> int:
     return num_steps
 
 
+def place_to_go_on(make_engine: Make) -> str:
+    """A place after whose completion more can be written. The tiny target's texts differ by processor."""
+    places = (PLACE + typed for typed in ("", " x", "a", "b", "c"))
+    return next(at for at in places if make_engine().complete(request(at)).stats.finish_reason != "end")
+
+
 @pytest.mark.parametrize(
     ("generated", "ends"),
     [
@@ -54,13 +60,13 @@ def test_the_line_after_is_whole_with_its_end(generated: str, ends: bool) -> Non
 
 
 def test_who_accepts_is_answered_as_without_work_ahead(make_engine: Make) -> None:
-    ahead, plain = make_engine(), make_engine()
-    shown = ahead.complete(request(PLACE))
+    ahead, plain, place = make_engine(), make_engine(), place_to_go_on(make_engine)
+    shown = ahead.complete(request(place))
     num_forwards = shown.stats.num_forwards
-    assert plain.complete(request(PLACE)).text == shown.text
+    assert plain.complete(request(place)).text == shown.text
     assert idle(ahead) > 0
     assert shown.stats.num_forwards == num_forwards  # the answer's figures are its own
-    fast, slow = (engine.complete(request(PLACE + shown.text)) for engine in (ahead, plain))
+    fast, slow = (engine.complete(request(place + shown.text)) for engine in (ahead, plain))
     assert fast.text == slow.text
 
 
@@ -188,10 +194,10 @@ def test_what_passes_wrote_is_told_apart_from_what_was_known(make_engine: Make) 
 
 
 def test_work_ahead_ends_and_what_is_known_is_not_written_again(make_engine: Make) -> None:
-    engine = make_engine()
-    engine.complete(request(PLACE))
+    engine, place = make_engine(), place_to_go_on(make_engine)
+    engine.complete(request(place))
     assert 0 < idle(engine) <= 40
-    assert engine.complete(request(PLACE)).stats.num_forwards == 0
+    assert engine.complete(request(place)).stats.num_forwards == 0
     assert idle(engine) == 0
 
 
