@@ -153,8 +153,7 @@ class EditProposer:
 
         Raises CancelledError before the next pass once the request is cancelled.
         """
-        begin_s, scorer = time.perf_counter(), self._scorer
-        num_forwards, num_read, read_s = scorer.num_forwards, scorer.num_read, scorer.read_s
+        begin_s = time.perf_counter()
         candidates = find_candidates(request)
         proposal, num_scored = None, 0
         until_s = begin_s + MAX_MS / 1e3
@@ -168,9 +167,6 @@ class EditProposer:
             "" if proposal else _reason(request, candidates),
             len(candidates),
             num_scored,
-            scorer.num_forwards - num_forwards,
-            scorer.num_read - num_read,
-            (scorer.read_s - read_s) * 1e3,
             (time.perf_counter() - begin_s) * 1e3,
         )
 
