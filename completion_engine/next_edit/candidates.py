@@ -120,7 +120,7 @@ def _following(edits: Sequence[LineEdit], hunks: Sequence[Hunk]) -> list[LineEdi
     first, end = (pick(hunk.first_line for hunk in hunks[-2:]) for pick in (min, max))
     above = [edit for edit in alike if edit.first_line < first]
     below = [edit for edit in alike if edit.first_line > end]
-    # Which imports follow depends on the names that they import: see `moved_imports`.
+    # Which imports follow depends on the names that they import: see `import_edits`.
     is_known = beginning is None or beginning[0][0] in _IMPORTS
     is_whole = not is_known and len(above) + len(below) == len(alike)
     return [*above[-1:], *below[:1]] if is_whole else []

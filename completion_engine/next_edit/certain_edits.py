@@ -1,5 +1,5 @@
-"""Edits that need no model, the nearest first: uses of a renamed definition, calls that lack an argument, and
-imports from a module that another import left; one of them, or all for a list.
+"""Edits that need no model, the nearest first: uses of a renamed definition, and imports from a module that
+another import left; one of them, or all for a list.
 
 Owns the bounds of the search in several documents. Runs on any thread, beside the engine.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from completion_engine.next_edit.call_sites import ChangedCalls, call_edits, changed_calls
 from completion_engine.next_edit.candidates import MAX_RECENT_HUNKS, is_unwanted
 from completion_engine.next_edit.edits import (
     EditAnswer,
@@ -95,13 +94,11 @@ class _Changes:
 
     exports: tuple[RenamedExport, ...]
     moved: tuple[MovedName, ...]
-    calls: ChangedCalls
 
     @property
     def names(self) -> list[str]:
         """The names that a document must hold one of to follow."""
-        called = [signature.name for signature, _ in self.calls.pairs]
-        return [*(it.rename.old for it in self.exports), *(it.name for it in self.moved), *called]
+        return [*(it.rename.old for it in self.exports), *(it.name for it in self.moved)]
 
     @property
     def old_modules(self) -> list[str]:
@@ -123,13 +120,11 @@ class _Search:
         """Return what hunks of some documents changed."""
         exports: list[RenamedExport] = []
         moved: list[MovedName] = []
-        calls = ChangedCalls()
         for document in documents:
             if self._is_changed(document) and (parsed := self._parsed(document)) is not None:
                 exports += renamed_exports(document, parsed, self._hunks, is_invoked=self._is_invoked)
                 moved += islice(moved_names(document, parsed, self._hunks), MAX_MOVED)
-                calls += changed_calls(document, parsed, self._hunks)
-        return _Changes(tuple(exports), tuple(moved), calls)
+        return _Changes(tuple(exports), tuple(moved))
 
     def without_bound(self, changes: _Changes, documents: Sequence[EditDocument]) -> _Changes:
         """Return the changes without names that their old modules, some of the documents, still bind."""
@@ -150,7 +145,6 @@ class _Search:
             if export.rename.hunks[0].document != document.document:
                 yield from import_edits(document, parsed, export)
         yield from moved_import_edits(document, parsed, changes.moved)
-        yield from call_edits(document, parsed, changes.calls)
 
     def _is_changed(self, document: EditDocument) -> bool:
         return any(hunk.document == document.document for hunk in self._hunks)

@@ -112,8 +112,7 @@ class ProposedEdit:
 class EditAnswer:
     """The answer to a request: one proposal or none, and the work that it took.
 
-    `rule` names the reason for none. `num_candidates` places matched and `num_scored` of them were scored, in
-    `num_forwards` passes after their prompts. `num_read` tokens of the prompts were read, in `read_ms`.
+    `rule` names the reason for none. `num_candidates` places matched and `num_scored` of them were scored.
     `others` are the further edits that need no model, if all were wanted; no two change the same line.
     """
 
@@ -121,8 +120,5 @@ class EditAnswer:
     rule: str = ""
     num_candidates: int = 0
     num_scored: int = 0
-    num_forwards: int = 0
-    num_read: int = 0
-    read_ms: float = 0.0
     ms: float = 0.0
     others: tuple[LineEdit, ...] = ()

@@ -10,7 +10,6 @@ leaves all of the prompt before it as it was. Does not depend on candidates.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -64,18 +63,12 @@ class Branches:
 
 
 class BranchScorer:
-    """Scores two texts after a prompt. Used on the engine's thread.
-
-    `num_forwards` counts the passes after prompts, `num_read` the tokens of prompts that were not cached, and
-    `read_s` the seconds that they took.
-    """
+    """Scores two texts after a prompt. Used on the engine's thread."""
 
     def __init__(self, target: LanguageModel, tokenizer: Tokenizer) -> None:
         self._target, self._tokenizer = target, tokenizer
         self._num_tokens = tokenizer.num_tokens
         self._slots = SlotPool(target.cache_shape, _NUM_SLOTS, _MAX_READ_AGAIN)
-        self.num_forwards = self.num_read = 0
-        self.read_s = 0.0
 
     def forget(self) -> None:
         """Release the caches, and what they hold of documents."""
@@ -86,17 +79,14 @@ class BranchScorer:
         """Memory of the cache when it is full."""
         return self._slots.num_bytes
 
-    def log_odds(
-        self, prompt: Sequence[int], branches: Branches, cancellation: Cancellation, *, as_tree: bool = True
-    ) -> float:
-        """Return log p(new) - log p(old) after `prompt`; the same number whether or not `as_tree`.
+    def log_odds(self, prompt: Sequence[int], branches: Branches, cancellation: Cancellation) -> float:
+        """Return log p(new) - log p(old) after `prompt`.
 
         Raises CancelledError before the next pass once the work is cancelled.
         """
         cache = self._prefilled(tuple(prompt), cancellation)
         last = prompt[-1]
-        is_small = branches.num_rows <= _MAX_TREE_ROWS
-        if as_tree and is_small and self._target.max_branches > 1:
+        if branches.num_rows <= _MAX_TREE_ROWS and self._target.max_branches > 1:
             return self._in_a_tree(last, branches, cache)
         old, new = (
             self._in_a_chain(last, (*branches.shared, *rest), len(rest), cache, cancellation)
@@ -106,8 +96,6 @@ class BranchScorer:
 
     def _prefilled(self, prompt: tuple[int, ...], cancellation: Cancellation) -> KVCache:
         """Return the cache with all of the prompt but its last token."""
-        begin_s = time.perf_counter()
-        self.num_read += self._slots.num_missing(prompt)
         slot = self._slots.acquire("", prompt)
         setup = DecodingSetup(self._target, self._num_tokens, (), AcceptanceTable())
         written = Written(self._tokenizer, b"")
@@ -115,7 +103,6 @@ class BranchScorer:
         cancellation.check()
         while decoding.prepare():
             cancellation.check()
-        self.read_s += time.perf_counter() - begin_s
         return slot.cache
 
     def _in_a_tree(self, last: int, branches: Branches, cache: KVCache) -> float:
@@ -127,7 +114,6 @@ class BranchScorer:
             parents += [parting, *range(len(trunk), len(trunk) + len(second) - 1)]
         num_logits = len(trunk) + len(second) - parting
         logits = self._target.forward((*trunk, *second), cache, num_logits, parents)
-        self.num_forwards += 1
         num_old = len(branches.old)
         old = self._log_probability(logits[:num_old], branches.old)
         new = self._log_probability(torch.cat([logits[:1], logits[num_old:]]), branches.new)
@@ -145,7 +131,6 @@ class BranchScorer:
             chunk = rows[start : start + width]
             found.append(self._target.forward(chunk, cache, len(chunk)))
             cache.keep(chunk)
-            self.num_forwards += 1
         cache.rewind(begun)
         return self._log_probability(torch.cat(found)[-num_scored:], text[-num_scored:])
 

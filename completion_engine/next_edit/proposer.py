@@ -1,8 +1,8 @@
 """Answers a request for the next edit: patterns find positions, the target decides, and most answers are
 empty.
 
-Refuses edits that would break code, by syntax trees: errors, misplaced names, the rename of another thing or
-to a name that is taken or unfinished, and an argument for the method of another object.
+Refuses edits that would break code, by syntax trees: errors, misplaced names, and the rename of another thing
+or to a name that is taken or unfinished.
 
 Owns the order of the work, its bounds and the trees of one request. Does not depend on the protocol, settings
 and threads.
@@ -16,7 +16,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from completion_engine.next_edit.call_sites import ChangedCalls, changed_calls, misplaces_argument
 from completion_engine.next_edit.candidates import Candidate, find_candidates
 from completion_engine.next_edit.decision import Evidence, most_promising_first, probability, threshold_of
 from completion_engine.next_edit.edits import EditAnswer, EditDocument, EditRequest, LineEdit, ProposedEdit
@@ -53,14 +52,12 @@ class Refusals:
     def __init__(self, request: EditRequest, trees: DocumentParser) -> None:
         self._trees = trees
         self._things: dict[tuple[str, str], list[tuple[str, RenamedThing]]] = {}
-        self._calls = ChangedCalls()
         changed = {hunk.document for hunk in request.hunks}
         for document in [it for it in request.documents if it.document in changed][:_MAX_CHANGED]:
             if (parsed := trees.parsed(document)) is not None:
                 self._read(request, document, parsed)
 
     def _read(self, request: EditRequest, document: EditDocument, parsed: ParsedText) -> None:
-        self._calls += changed_calls(document, parsed, request.hunks)
         rename: Rename
         for rename in renames_of(document, request.hunks, is_invoked=request.is_invoked):
             thing = renamed_thing(document, parsed, rename)
@@ -82,7 +79,6 @@ class Refusals:
             or misplaces_names(new, edit)
             or self._renames_another_thing(document, old, edit)
             or self._fills_another_property(document, old, edit)
-            or misplaces_argument(document, new, edit, self._calls)
         )
 
     def _renames_another_thing(self, document: EditDocument, parsed: ParsedText, edit: LineEdit) -> bool:
@@ -157,8 +153,7 @@ class EditProposer:
 
         Raises CancelledError before the next pass once the request is cancelled.
         """
-        begin_s, scorer = time.perf_counter(), self._scorer
-        num_forwards, num_read, read_s = scorer.num_forwards, scorer.num_read, scorer.read_s
+        begin_s = time.perf_counter()
         candidates = find_candidates(request)
         proposal, num_scored = None, 0
         until_s = begin_s + MAX_MS / 1e3
@@ -172,9 +167,6 @@ class EditProposer:
             "" if proposal else _reason(request, candidates),
             len(candidates),
             num_scored,
-            scorer.num_forwards - num_forwards,
-            scorer.num_read - num_read,
-            (scorer.read_s - read_s) * 1e3,
             (time.perf_counter() - begin_s) * 1e3,
         )
 

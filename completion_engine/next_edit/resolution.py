@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from completion_engine.next_edit.edits import LineEdit
 from completion_engine.next_edit.occurrences import definitions_of, occurrences_of
-from completion_engine.next_edit.parsing import TABLES, Occurrence, ParsedText, Scope, text_of
+from completion_engine.next_edit.parsing import TABLES, Occurrence, ParsedText, Scope
 from completion_engine.next_edit.substitutions import is_name, tokens_of
 
 Key = tuple[Hashable, ...]
@@ -217,19 +217,7 @@ def misplaces_names(parsed: ParsedText, edit: LineEdit) -> bool:
     return any(_is_misplaced(parsed, name, here) for name in names)
 
 
-def free_names(parsed: ParsedText, node: Node) -> Iterator[str]:
-    """Yield the names in a node that something around it must bind."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        name = text_of(node) if node.child_count == 0 and is_name(text_of(node)) else ""
-        found = (one for one in occurrences_of(parsed, name) or () if one.node == node) if name else ()
-        if any(one.is_free for one in found):
-            yield name
-        waiting += node.children
-
-
-def reaches(parsed: ParsedText, binding: Occurrence, at: Node) -> bool:
+def _reaches(parsed: ParsedText, binding: Occurrence, at: Node) -> bool:
     """Return whether a binding counts at a node: its scope is around it, and it comes first in a function.
 
     It does not count in the value that it is bound to, except in functions there.
@@ -276,7 +264,7 @@ def _is_misplaced(parsed: ParsedText, name: str, here: range) -> bool:
     defined = Counter(key for one, key in zip(found, keys, strict=True) if one.role in ("outer", "member"))
     for one, key in zip(found, keys, strict=True):
         if one.position[0] in here:
-            is_bound = one.is_definition or any(reaches(parsed, it, one.node) for it in bindings)
+            is_bound = one.is_definition or any(_reaches(parsed, it, one.node) for it in bindings)
             if bindings and not is_bound and one.is_free:
                 return True
             if one.role in ("outer", "member") and defined[key] > 1:

@@ -1,8 +1,6 @@
-"""What a hunk changed: the texts that it replaced, each with enough of its line to be found again, and the
-arguments and parameters that it added, as nodes of the new tree.
+"""What a hunk changed: the texts that it replaced, each with enough of its line to be found again.
 
-Pure functions of trees and text, bounded in time by the length of a hunk. Does not depend on documents and
-models.
+Pure functions of text, bounded in time by the length of a hunk. Does not depend on documents and models.
 """
 
 from __future__ import annotations
@@ -14,10 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 
-from tree_sitter import Node
-
 from completion_engine.next_edit.edits import Hunk, LineEdit, common_ends
-from completion_engine.next_edit.parsing import ParsedText, text_of
 
 MAX_HUNK_TOKENS = 600  # a longer hunk is rarely one that is repeated
 # Pairs of equal tokens, which each step of a comparison visits. All of 228 hunks of five releases have
@@ -31,14 +26,6 @@ _TOKEN = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 Tokens = list[str]
-_ARGUMENT_LISTS = ("arguments", "argument_list")
-_PARAMETER_LISTS = ("parameters", "formal_parameters", "parameter_list")
-_CALLEE_FIELDS = ("function", "name", "constructor", "method")
-_NAMED_ARGUMENTS = ("keyword_argument", "named_argument")
-_SEPARATORS = b", \t\n"
-_MAX_LEVELS = 6  # from a leaf to the argument that it begins
-_MAX_CALLEE_LEVELS = 3  # from the name of a callee to its call
-_MAX_ITEMS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +75,11 @@ def changed_cores(hunk: Hunk | LineEdit) -> list[tuple[str, str]]:
     return [block.texts(old, new) for block in blocks]
 
 
-def written_spans(hunk: Hunk, *, is_inserted: bool = False) -> list[tuple[int, int]]:
-    """Return the spans of a hunk's new text, in bytes of UTF-8, that it wrote; those alone that stand where
-    nothing stood before if they are to be inserted.
-    """
-    old, new, blocks = _compared(hunk)
+def written_spans(hunk: Hunk) -> list[tuple[int, int]]:
+    """Return the spans of a hunk's new text, in bytes of UTF-8, that it wrote."""
+    _, new, blocks = _compared(hunk)
     ends = [0, *accumulate(len(token.encode("utf-8", "replace")) for token in new)]
-    return [
-        (ends[block.new_first], ends[block.new_end])
-        for block in blocks
-        if not (is_inserted and block.texts(old, new)[0].strip())
-    ]
+    return [(ends[block.new_first], ends[block.new_end]) for block in blocks]
 
 
 def exchanged_at(edit: Hunk | LineEdit) -> list[tuple[tuple[str, str], int, int]]:
@@ -207,79 +188,3 @@ def _is_specific(tokens: Sequence[str], *, is_insertion: bool) -> bool:
     num_visible = sum(not token.isspace() for token in tokens)
     has_name = any(is_name(token) and len(token) >= _MIN_NAME_CHARS for token in tokens)
     return has_name and num_visible >= (2 if is_insertion else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A node that a hunk inserted as item `index` of `items`, the arguments or parameters in `holder`."""
-
-    node: Node
-    holder: Node
-    items: tuple[Node, ...]
-    index: int
-
-    @property
-    def is_parameter(self) -> bool:
-        """Whether it belongs to a definition, not to a call."""
-        return self.holder.type in _PARAMETER_LISTS
-
-
-def added_items(parsed: ParsedText, hunk: Hunk) -> Iterator[Added]:
-    """Yield the arguments and parameters that a hunk inserted whole into lists that were there before."""
-    start = sum(len(line) + 1 for line in parsed.text.split(b"\n")[: hunk.first_line])
-    for first, end in written_spans(hunk, is_inserted=True)[:_MAX_ITEMS]:
-        text = parsed.text[start + first : start + end]
-        core = text.strip(_SEPARATORS)
-        at = start + first + len(text) - len(text.lstrip(_SEPARATORS))
-        added = _item(parsed, at, at + len(core)) if core else None
-        if added is not None:
-            yield added
-
-
-def items_of(holder: Node) -> tuple[Node, ...]:
-    """Return the arguments or parameters of a list."""
-    return tuple(node for node in holder.named_children if "comment" not in node.type)
-
-
-def keyword_of(argument: Node) -> str:
-    """Return the name of a named argument; empty for another one."""
-    name = argument.child_by_field_name("name") if argument.type in _NAMED_ARGUMENTS else None
-    return text_of(name) if name is not None else ""
-
-
-def callee_of(holder: Node) -> Node | None:
-    """Return what a list of arguments is passed to."""
-    call = holder.parent
-    if call is None or holder.type not in _ARGUMENT_LISTS:
-        return None
-    fields = (call.child_by_field_name(name) for name in _CALLEE_FIELDS)
-    return next((node for node in fields if node is not None and node != holder), None)
-
-
-def arguments_after(name: Node) -> Node | None:
-    """Return the list of arguments of the call whose callee is, or ends with, an identifier."""
-    node = name
-    for _ in range(_MAX_CALLEE_LEVELS):
-        parent = node.parent
-        if parent is None:
-            return None
-        holder = parent.child_by_field_name("arguments")
-        callee = callee_of(holder) if holder is not None else None
-        if callee is not None:
-            return holder if callee.end_byte == name.end_byte else None
-        node = parent
-    return None
-
-
-def _item(parsed: ParsedText, first: int, end: int) -> Added | None:
-    """Return the argument or parameter that a span of the text is."""
-    node = parsed.node_at(first, end)
-    for _ in range(_MAX_LEVELS):
-        holder = node.parent if node is not None else None
-        if node is None or holder is None or (node.start_byte, node.end_byte) != (first, end):
-            return None
-        if holder.type in (*_ARGUMENT_LISTS, *_PARAMETER_LISTS):
-            items = items_of(holder)
-            return Added(node, holder, items, items.index(node)) if node in items else None
-        node = holder
-    return None

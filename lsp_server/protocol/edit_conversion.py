@@ -120,9 +120,6 @@ def edit_explanation(record: EditRecord) -> dict[str, Any]:
         "outcome": record.outcome,
         "num_candidates": answer.num_candidates,
         "num_scored": answer.num_scored,
-        "num_forwards": answer.num_forwards,
-        "num_read": answer.num_read,
-        "read_ms": round(answer.read_ms, 3),
         "ms": round(answer.ms, 3),
         "texts": texts(),
     }

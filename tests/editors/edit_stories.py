@@ -250,14 +250,6 @@ PRINTS = _renamed(
     ":2s/print/logger.info/<CR>:4s/print/logger.info/<CR>",
     ("print", "logger.info"),
 )
-ARGUMENT = _renamed(
-    "an argument is added",
-    "reader.py",
-    _READER,
-    ':1s/path/path, encoding/<CR>:5s/txt"/txt", "utf-8"/<CR>',
-    ("read(path)", "read(path, encoding)"),
-    ('.txt")', '.txt", "utf-8")'),
-)
 STORIES = (
     _renamed(
         "a variable gets another name",
@@ -408,7 +400,6 @@ STORIES = (
         ":1s/crimson/darkred/<CR>:2s/crimson/darkred/<CR>",
         ("crimson", "darkred"),
     ),
-    ARGUMENT,
     _renamed(
         "an import moves",
         "shop.py",

@@ -81,9 +81,7 @@ class Served:
         steps = {
             "pause of the client (ms)": lambda it: it["pause_ms"],
             "server, and waiting for the engine (ms)": lambda it: it["total_ms"] - it["pause_ms"] - it["ms"],
-            "search, syntax and bindings, passes (ms)": lambda it: it["ms"] - it.get("read_ms", 0.0),
-            "reading prompts (ms)": lambda it: it.get("read_ms", 0.0),
-            "tokens read": lambda it: it.get("num_read", 0),
+            "search, syntax, prompts and passes (ms)": lambda it: it["ms"],
             "places scored": lambda it: it["num_scored"],
         }
         return [(name, f"{percentiles(map(step, self.steps))['p50']:.0f}") for name, step in steps.items()]

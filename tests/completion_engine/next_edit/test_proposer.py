@@ -45,20 +45,23 @@ def test_the_nearest_place_is_proposed_where_anything_is_likely(
     assert answer.proposal is not None
     assert answer.proposal.edit == LineEdit("a", 1, ("x = fetch(0)",), ("x = load(0)",))
     assert answer.proposal.repeats == HUNK
-    assert (answer.num_candidates, answer.num_scored, answer.num_forwards) == (9, 1, 1)
+    assert (answer.num_candidates, answer.num_scored) == (9, 1)
 
 
 def test_few_places_are_scored_where_none_is_likely_enough(
-    target: LanguageModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+    target: LanguageModel, tokenizer: Tokenizer, passes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proposer_module, "threshold_of", lambda *_, **__: 1.1)
     proposer = EditProposer(target, tokenizer)
     answer = proposer.propose(REQUEST)
     assert (answer.proposal, answer.rule, answer.num_scored) == (None, "edit-unlikely", MAX_SCORED)
+    num_passes = len(passes)
+    assert num_passes >= MAX_SCORED
     again = proposer.propose(REQUEST)
-    assert (again.num_scored, again.num_forwards) == (MAX_SCORED, 0)
+    assert (again.num_scored, len(passes)) == (MAX_SCORED, num_passes)
     proposer.forget()
-    assert proposer.propose(REQUEST).num_forwards == MAX_SCORED
+    proposer.propose(REQUEST)
+    assert len(passes) == 2 * num_passes
 
 
 @pytest.mark.usefixtures("anything_is_likely")
@@ -74,10 +77,10 @@ def test_few_places_are_scored_where_none_is_likely_enough(
     ],
 )
 def test_without_a_place_no_pass_runs(
-    target: LanguageModel, tokenizer: Tokenizer, request_: EditRequest, rule: str
+    target: LanguageModel, tokenizer: Tokenizer, passes: list[int], request_: EditRequest, rule: str
 ) -> None:
     answer = EditProposer(target, tokenizer).propose(request_)
-    assert (answer.proposal, answer.rule, answer.num_forwards) == (None, rule, 0)
+    assert (answer.proposal, answer.rule, passes) == (None, rule, [])
 
 
 def test_a_cancelled_request_ends(target: LanguageModel, tokenizer: Tokenizer) -> None:

@@ -16,8 +16,8 @@ from tests.editors.vscode.workbench import Workbench
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
 
 CALLS = LOGGING.before
-AREA = "def area(w, h):\n    return w * h\n\n\nfirst = area(1, 2)\n"
-PLAN = "from shapes import area\n\nrooms = 5\nsecond = area(3, rooms)\n"
+AREA = "def area(w, h):\n    return w * h * 1\n"
+PLAN = "import shapes\n\nrooms = 5\nfirst = shapes.area(3, rooms)\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,12 @@ def change_two_calls(window: Window, file: str) -> None:
         window.press("ArrowDown", "ArrowDown")
 
 
-def add_argument(window: Window) -> None:
-    """Write a parameter and an argument into `shapes.py`, whose function `plan.py` calls too."""
+def rename_area(window: Window) -> None:
+    """Rename a function of `shapes.py` that `plan.py` uses."""
     window.open("shapes.py", AREA)
-    window.press("Control+Home", "End", "ArrowLeft", "ArrowLeft")
-    window.type(", n")
-    window.press(*["ArrowDown"] * 4, "End", "ArrowLeft")
-    window.type(", 1")
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * 4)
+    window.type("extent")
+    window.press("ArrowDown", "End")
 
 
 def wait_for(window: Window, text: str) -> None:
@@ -119,8 +118,8 @@ def test_all_places_are_applied_in_this_file_or_looked_at_first(window: Window) 
     until(lambda: used.read_text() == after, what="places of the other file")
 
 
-def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window) -> None:
-    add_argument(window)
+def test_tab_opens_the_file_that_uses_a_renamed_function(window: Window) -> None:
+    rename_area(window)
 
     def is_hinted() -> bool:
         if "next edit in plan.py:4, Tab to jump" in window.attached():
@@ -134,7 +133,7 @@ def test_tab_opens_the_file_of_a_call_that_lacks_the_new_argument(window: Window
     until(is_hinted, what="edit in a file that is not open")
     jump_and_apply(window)
     until(lambda: window.attached() == "", what="no further edit")
-    assert window.save() == PLAN.replace("rooms)", "rooms, 1)")
+    assert window.save() == PLAN.replace("area", "extent")
 
 
 def test_a_jump_into_a_file_that_is_not_open_asks_for_its_edit_in_manual_mode(
@@ -147,7 +146,7 @@ def test_a_jump_into_a_file_that_is_not_open_asks_for_its_edit_in_manual_mode(
     (tmp_path / ".vscode" / "settings.json").write_text('{"slipstream.nextEdit": "manual"}')
     with open_window(the_workbench, tmp_path) as window:
         window.wait_until_ready()
-        add_argument(window)
+        rename_area(window)
         window.page.wait_for_timeout(1_000)
         assert window.attached() == ""
 
@@ -159,7 +158,7 @@ def test_a_jump_into_a_file_that_is_not_open_asks_for_its_edit_in_manual_mode(
         until(is_hinted, what="edit in a file that is not open")
         jump_and_apply(window)
         until(lambda: window.attached() == "", what="no further edit")
-        assert window.save() == PLAN.replace("rooms)", "rooms, 1)")
+        assert window.save() == PLAN.replace("area", "extent")
 
 
 def test_an_edit_that_is_dismissed_is_not_proposed_again(window: Window) -> None:
