@@ -26,8 +26,8 @@ from completion_engine.cpu.attention import OpenBranches
 from completion_engine.cpu.linear import computes_bf16
 from completion_engine.errors import DataError, UserError
 from completion_engine.models.gguf_layout import read_layout
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.decoder import Layout
-from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import is_of_family, rotary_tables
 from completion_engine.target_model.model_files import Config, damaged, open_weights

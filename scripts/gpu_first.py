@@ -27,12 +27,12 @@ import torch
 from torch import Tensor
 
 from completion_engine.gpu.machine import compiler_flaw, find_gpu, release_memory
-from completion_engine.gpu.memory import BITS, GEOMETRIES, Geometry
+from completion_engine.gpu.memory import BITS, Geometry
 from completion_engine.gpu.weights import Bits
 from completion_engine.target_model.llama_family import FamilyModel
 from completion_engine.target_model.passes import Findings
 from completion_engine.target_model.weights import Precision
-from scripts.random_model import random_model
+from scripts.random_model import GEOMETRIES, random_model
 
 Facts = dict[str, Any]
 _PACKAGES = ("torch", "triton", "numba", "numpy", "safetensors", "tokenizers", "transformers")

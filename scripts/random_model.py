@@ -5,8 +5,9 @@ Each weight follows from its name and size alone, so two runs compare the same n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -25,6 +26,19 @@ _FILE_SCALE = {
     "Q5_0": 4e-3,
     "Q8_0": 4e-4,
 }  # makes weights as large as models have
+
+
+GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
+    {
+        "0.5B": Geometry(24, 896, 4864, 14, 2, 64, 151936, is_tied=True),
+        "1.5B": Geometry(28, 1536, 8960, 12, 2, 128, 151936, is_tied=True),
+        "3B": Geometry(36, 2048, 11008, 16, 2, 128, 151936, is_tied=True),
+        "7B": Geometry(28, 3584, 18944, 28, 4, 128, 152064, is_tied=False),
+        "14B": Geometry(48, 5120, 13824, 40, 8, 128, 152064, is_tied=False),
+        "32B": Geometry(64, 5120, 27648, 40, 8, 128, 152064, is_tied=False),
+    }
+)
+"""Qwen2.5-Coder's sizes, as their publisher's config.json files say."""
 
 
 class RandomWeights(Weights):

@@ -28,8 +28,8 @@ from completion_engine.cpu.kernels.rows import add_norm
 from completion_engine.cpu.linear import QuantisedLinear, packed
 from completion_engine.cpu.packed_file import Source, load_packed
 from completion_engine.errors import UserError
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.decoder import Layout
-from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.llama_family import (
     FamilyDecoder,

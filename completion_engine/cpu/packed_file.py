@@ -128,22 +128,6 @@ def packed_folder(files: Sequence[Path]) -> Path:
     return Path(user_cache_dir("slipstream", appauthor=False)) / "packed" / place
 
 
-def damaged_in(folder: Path) -> list[Path]:
-    """The files of packed weights in a `packed_folder` that do not match their checksums. Reads all."""
-    return [file for file in folder.glob(f"*{_SUFFIX}") if _flaw_in(file)]
-
-
-def _flaw_in(path: Path) -> str:
-    """Why a file cannot be used, or ""."""
-    try:
-        file: Any = safe_open(path, "pt")
-        arrays = {name: file.get_tensor(name).numpy() for name in file.keys()}  # noqa: SIM118 - no mapping
-        _check(arrays, json.loads(file.metadata()["checksums"]))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        return str(error)
-    return ""
-
-
 def load_packed(path: Path | None, sources: Mapping[str, Source]) -> dict[str, PackedWeight]:
     """The weights of `sources` out of the file at `path`, which is made where there is none that fits."""
     if path is None or _num_bytes(sources) < _WORTH_BYTES:

@@ -175,10 +175,7 @@ class Decoding(Writing):
 
     def _verify(self, rows: PassRows) -> Verified:
         """Run the rows, and accept draft tokens that equal the target's picks."""
-        waiting = time.perf_counter()
-        self._target.wait()  # for prefill passes that a GPU may still be running
         begin = time.perf_counter()
-        self.stats.ms["prefill"] += (begin - waiting) * 1e3
         tokens, parents = rows.open_tokens, rows.open_parents
         logits = self._target.forward(rows.tokens, self._cache, len(tokens), rows.parents)
         picks = self._picker.pick(OpenRows(self.path, tokens, parents, self.written.healing()), logits)

@@ -1,7 +1,6 @@
 """Which models our GPU kernels can run, and a target's memory on a GPU, predicted before anything is loaded.
 
-Numbers in, a plan out; reads a model's configuration and layout alone. Owns the geometries of the models in
-the tables.
+Numbers in, a plan out; reads a model's configuration and layout alone.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from completion_engine.gpu.blocks import form_of_kind
@@ -25,7 +23,6 @@ from completion_engine.target_model.weights import WeightKind
 WIDEST_PASS = 256
 CHUNK = 256
 _FIXED_BYTES = 900_000_000  # bytes of the CUDA context, kernels and captured graphs; not measured yet
-_CAPACITY = 8192  # positions of a cache that a card should have room for
 _SLACK = 1.03  # an allocator cannot use every byte
 BITS: dict[WeightKind, Bits] = {"float": 16, "int8": 8}
 
@@ -94,19 +91,6 @@ class Geometry:
         return WIDEST_PASS * (4 * (chunks + parts) + 2 * rows)
 
 
-GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
-    {
-        "0.5B": Geometry(24, 896, 4864, 14, 2, 64, 151936, is_tied=True),
-        "1.5B": Geometry(28, 1536, 8960, 12, 2, 128, 151936, is_tied=True),
-        "3B": Geometry(36, 2048, 11008, 16, 2, 128, 151936, is_tied=True),
-        "7B": Geometry(28, 3584, 18944, 28, 4, 128, 152064, is_tied=False),
-        "14B": Geometry(48, 5120, 13824, 40, 8, 128, 152064, is_tied=False),
-        "32B": Geometry(64, 5120, 27648, 40, 8, 128, 152064, is_tied=False),
-    }
-)
-"""Qwen2.5-Coder's sizes, as their publisher's config.json files say."""
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """Bytes by use, for one way to run a model: weights in `bits`, `num_slots` caches of `capacity`."""
@@ -146,17 +130,6 @@ def plan_memory(geometry: Geometry, bits: Bits, capacity: int, num_slots: int) -
         num_slots * geometry.cache_bytes(capacity),
         geometry.work_bytes(capacity),
     )
-
-
-def largest_fitting(free_bytes: int, num_slots: int = 4) -> dict[Bits, str]:
-    """By the bits of its weights the largest of `GEOMETRIES` that fits; kinds with none are left out."""
-    kinds: tuple[Bits, ...] = (16, 8)
-    return {
-        bits: size
-        for bits in kinds
-        for size, geometry in GEOMETRIES.items()
-        if plan_memory(geometry, bits, _CAPACITY, num_slots).num_bytes <= free_bytes
-    }
 
 
 def read_geometry(folder: Path) -> Geometry | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from completion_engine.config import EngineConfig
-from completion_engine.drafting.distilled import WEIGHTS, DrafterFiles, load_distilled
+from completion_engine.drafting.distilled import WEIGHTS, load_distilled
 from completion_engine.drafting.drafts import Drafter
 from completion_engine.drafting.ngram import NgramDrafter
 from completion_engine.errors import DataError, SlipstreamError, UserError
@@ -45,12 +45,6 @@ def trained_folder(target: str) -> Path | None:
     if folder.parent != _TRAINED:
         return None  # the target is a path
     return folder if (folder / WEIGHTS).is_file() else None
-
-
-def check_drafter(target: str) -> None:
-    """Raise DataError if the drafter that is shipped for `target` is damaged."""
-    if trained := trained_folder(target):
-        DrafterFiles.read(trained)
 
 
 def _neural(config: EngineConfig, target: LanguageModel, note: Note) -> Drafter | None:

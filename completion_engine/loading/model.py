@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, partial
@@ -26,12 +25,10 @@ from completion_engine.cpu import int8_decoder
 from completion_engine.cpu.int8_decoder import Int8Decoder
 from completion_engine.cpu.kernels.dot import instruction_sets
 from completion_engine.cpu.kernels.kernel_cache import flaw_of, folder_for, machine_mark
-from completion_engine.cpu.kernels.stored_kernels import damaged_kernels
-from completion_engine.cpu.packed_file import damaged_in, packed_folder, packed_path
+from completion_engine.cpu.packed_file import packed_path
 from completion_engine.errors import MachineError
 from completion_engine.loading.backends import Backend, BackendChain, plan_here
 from completion_engine.loading.gpu_target import LoadOptions, load_on_gpu
-from completion_engine.models.gguf_layout import read_layout
 from completion_engine.runtime import whole_file
 from completion_engine.target_model import llama_family
 from completion_engine.target_model.language_model import LanguageModel
@@ -112,15 +109,6 @@ def _packed_model(family: FamilyModel, folder: Path, precision: Precision, capac
     if model.findings is not known:
         store_findings(path, model.findings)
     return model
-
-
-def damaged_files(folder: Path) -> Iterator[Path]:
-    """Yield the files for the target in `folder` that do not match their checksums. Reads all of them."""
-    layout = read_layout(folder)
-    if layout and layout.is_damaged():
-        yield layout.file
-    yield from damaged_in(packed_folder(weight_files(folder)))
-    yield from damaged_kernels()
 
 
 def findings_path(packed: Path, capacity: int) -> Path:

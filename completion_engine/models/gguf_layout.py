@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from completion_engine.checksum import checksum
 from completion_engine.runtime import parse_json
 
 LAYOUT = "gguf-layout.json"
@@ -110,14 +109,6 @@ class GgufLayout:
     file: Path
     num_bytes: int
     tensors: Mapping[str, TensorLayout]
-
-    def is_damaged(self) -> bool:
-        """Whether a tensor does not match its checksum. Reads all of the file."""
-        content = np.memmap(self.file, np.uint8, "r")
-        return any(
-            tensor.checksum != checksum(content[tensor.offset :][: tensor.num_bytes])
-            for tensor in self.tensors.values()
-        )
 
     def flaw(self) -> str:
         """The reason why the file is not the one that the layout was written for, or ""."""

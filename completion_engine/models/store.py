@@ -119,13 +119,6 @@ class ModelStore:
             raise _not_there(model_id)
         return file
 
-    def folder(self, model_id: str) -> Path:
-        """The prepared folder of a catalogue model. Raises UserError when it is not there."""
-        spec = find_spec(model_id, self._catalogue)
-        if find_damage(self._prepared(spec), {"sha256": spec.sha256}):
-            raise _not_there(model_id)
-        return self._prepared(spec)
-
     def list(self) -> tuple[StoredModel, ...]:
         """Every model of the catalogue and what of it lies in the store."""
         return tuple(self._stored(spec) for spec in self._catalogue.values())

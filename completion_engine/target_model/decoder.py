@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from completion_engine.target_model.in_flight import Brake
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.kv_cache import CacheShape, KVCache, num_common
 from completion_engine.target_model.weights import RowTable
 

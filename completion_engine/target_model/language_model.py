@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +18,6 @@ from completion_engine.target_model.exactness import (
     fixed_width_holds,
     rows_are_invariant,
 )
-from completion_engine.target_model.in_flight import InFlight, Mark
 from completion_engine.target_model.kv_cache import CacheShape, KVCache
 from completion_engine.target_model.measuring import can_be_final, measure, rehearse, resume
 from completion_engine.target_model.passes import ROWS, ChunkRule, Costs, Findings, PassClock, pad_rows
@@ -58,7 +56,6 @@ class LanguageModel:
         self._keys_by_channel = device.type == "cpu" and branches is None
         self._branches = branches or BranchCaches(self.cache_shape)
         self.governor = ThreadGovernor({num_threads_here(): 1.0})
-        self._in_flight = InFlight(decoder.brake, partial(Mark, device))
         wide = PREFILL_ROWS if device.type == "cpu" else _PREFILL_ROWS_CUDA
         self._prefill_rows = wide if wide < capacity else PREFILL_ROWS
         self.is_row_invariant = (
@@ -179,17 +176,12 @@ class LanguageModel:
         self.governor.record(self.clock.record(expected_ms, ms), time.monotonic())
 
     def prefill(self, tokens: Sequence[int], cache: KVCache) -> None:
-        """Bring `tokens` of a prompt into the cache; the caller keeps them.
-
-        A GPU may run this pass still when it returns, one such pass at most. Raises CancelledError where the
-        brake ends the wait for the pass before.
-        """
-        expected_ms = self.prefill_ms(len(tokens))
-        self._in_flight.run(lambda: self.forward(tokens, cache, 0), lambda ms: self.record(expected_ms, ms))
-
-    def wait(self) -> None:
-        """Wait for a pass of a prompt that the device still runs; errors as in `prefill`."""
-        self._in_flight.wait()
+        """Bring `tokens` of a prompt into the cache; the caller keeps them."""
+        expected_ms, begin = self.prefill_ms(len(tokens)), time.perf_counter()
+        self.forward(tokens, cache, 0)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)  # otherwise the time would be that of the launch
+        self.record(expected_ms, (time.perf_counter() - begin) * 1e3)
 
     @torch.inference_mode()
     def forward(
@@ -206,7 +198,6 @@ class LanguageModel:
         layout = lay_out([*(range(-1, len(tokens) - 1) if parents is None else parents), *chain])
         if cache.num_cached + max(layout.depths) >= cache.capacity:
             raise ValueError(f"{num_rows} rows do not fit after {cache.num_cached} of {cache.capacity}")
-        self.wait()
         padding = [0] * (num_rows - len(tokens))
         rows = torch.tensor([*tokens, *padding])
         self._take_threads()

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from completion_engine.target_model import model_files
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.gguf_blocks import QuantisedWeight
-from completion_engine.target_model.in_flight import Brake
 from completion_engine.target_model.model_files import Config
 from completion_engine.target_model.weights import Affine, RowTable, Weights
 

@@ -139,7 +139,6 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     """Load the model and report what it costs here, as measured now or found at an earlier load."""
     from ngram_cache.saved_index import num_saved_bytes  # noqa: PLC0415 - loads numpy
 
-    damaged = _damaged_files(settings)
     start = time.perf_counter()
     loaded = load_engine(settings, report)
     load_s = time.perf_counter() - start
@@ -147,8 +146,6 @@ def _engine_checks(settings: Settings, root: Path, report: Progress) -> Iterator
     gigabytes = engine["num_weight_bytes"] / 1e9
     found = f"{engine['target']}: {gigabytes:.2f} GB on {engine['device']} in {engine['dtype']}"
     yield Check("model", "ok", found)
-    found = f"damaged: {', '.join(damaged)}" if damaged else "match their checksums"
-    yield rated("stored files", found, not damaged, "Loading the model made them anew.")
     from lsp_server.commands.machine_checks import backend_check  # noqa: PLC0415 - loads torch
 
     yield backend_check(engine.get("backend", ""), engine.get("backend_reason", ""))
@@ -177,14 +174,6 @@ def _speed_check(pass_ms: Mapping[str, float], *, has_drafter: bool) -> Check:
     found = f"95 % of suggestions take at most {answer_ms:.0f} ms, by {pass_ms[rows]:.0f} ms for one pass"
     advice = "Close other programs that keep the machine busy. A smaller target, more cores or a GPU help."
     return rated("speed", found, answer_ms <= BUDGET_P95_MS, advice)
-
-
-def _damaged_files(settings: Settings) -> list[str]:
-    """The names of the damaged files of a target that is on this machine."""
-    from completion_engine.loading.model import damaged_files  # noqa: PLC0415 - loads torch
-    from completion_engine.models import ModelStore  # noqa: PLC0415 - not needed for help
-
-    return [file.name for file in damaged_files(ModelStore().ensure(settings.target))]
 
 
 def server_checks(settings: Settings, report: Progress) -> list[Check]:

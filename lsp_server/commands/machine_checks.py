@@ -36,7 +36,6 @@ _NO_BYTES = "Several times slower than bytes, which need AVX2 with FMA and F16C,
 
 CheckState = Literal["ok", "slow", "missing"]
 CHECK_STATES: tuple[CheckState, ...] = ("ok", "slow", "missing")  # the worst last
-_NAMES = {16: "bfloat16", 8: "int8"}
 
 
 class Check(NamedTuple):
@@ -174,10 +173,10 @@ def gpu_checks(gpu: Gpu | Flaw | None) -> Iterator[Check]:
         yield Check("gpu", "slow", gpu.found, gpu.advice)
         return
     version = ".".join(map(str, gpu.capability))
-    found = f"{gpu.name}, {gpu.num_total_bytes / 1e9:.0f} GB, compute capability {version}"
+    memory = f"{num_free_bytes(gpu.device) / 1e9:.1f} of {gpu.num_total_bytes / 1e9:.1f} GB free"
+    found = f"{gpu.name}, {memory}, compute capability {version}"
     plan = plan_backends("auto", "auto", gpu)
     yield rated("gpu", found, plan.backends[0].name != "CPU", "Install a torch build that has code for it.")
-    yield _largest(num_free_bytes(gpu.device))
     yield from (
         Check("gpu kernels", "slow", reason, "Plain torch is used instead.") for reason in plan.reasons
     )
@@ -197,16 +196,3 @@ def backend_check(backend: str, reason: str) -> Check:
     """Name the way the loaded model runs, and why it does not run on a faster one."""
     found = f"{backend}: {reason}" if reason else backend
     return rated("runs on", found, not reason, "See docs/gpu.md, and the log for details.")
-
-
-def _largest(num_bytes: int) -> Check:
-    from completion_engine.config import EngineConfig  # noqa: PLC0415 - as above
-    from completion_engine.gpu.memory import largest_fitting  # noqa: PLC0415 - as above
-    from completion_engine.loading.gpu_target import NUM_MORE_CACHES  # noqa: PLC0415 - as above
-
-    num_caches = EngineConfig().num_slots + NUM_MORE_CACHES
-    fitting = ", ".join(
-        f"{size} in {_NAMES[bits]}" for bits, size in largest_fitting(num_bytes, num_slots=num_caches).items()
-    )
-    found = f"{fitting or 'none'} ({num_bytes / 1e9:.1f} GB free)"
-    return rated("largest target on the gpu", found, fitting, "Free GPU memory, or set device to cpu.")

@@ -5,7 +5,6 @@ Owns the output in a terminal. The model store owns where models come from.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -59,25 +58,12 @@ def verify(model: Id) -> None:
     """Compare the hashes of all stored files of a model, and remove damaged ones."""
     with progress_bar() as report:
         result = ModelStore().verify(model, report)
-        damaged = [] if result.damaged else _damaged_beside(model)
-    for file in damaged:
-        file.unlink(missing_ok=True)
-    if result.damaged or damaged:
-        names = ", ".join([*result.damaged, *(file.name for file in damaged)])
+    if result.damaged:
         raise DataError(
-            f"Slipstream removed damaged files: {names}.",
-            advice=f"Run: slipstream models pull {model}" if result.damaged else "The next start makes them.",
+            f"Slipstream removed damaged files: {', '.join(result.damaged)}.",
+            advice=f"Run: slipstream models pull {model}",
         )
-    write(f"{model} is intact: {', '.join(result.checked)}, packed weights, kernels and drafter\n")
-
-
-def _damaged_beside(model: str) -> list[Path]:
-    """The damaged files that loading a model has stored. Raises DataError for a drafter of this version."""
-    from completion_engine.loading.drafters import check_drafter  # noqa: PLC0415 - loads torch
-    from completion_engine.loading.model import damaged_files  # noqa: PLC0415 - loads torch
-
-    check_drafter(model)
-    return [*damaged_files(ModelStore().folder(model))]
+    write(f"{model} is intact: {', '.join(result.checked)}\n")
 
 
 @app.command()

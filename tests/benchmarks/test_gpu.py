@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.memory import GEOMETRIES, Geometry
+from completion_engine.gpu.memory import Geometry
+from scripts.random_model import GEOMETRIES
 from tests.benchmarks.gpu.ceilings import Ceilings, measure_ceilings
 from tests.benchmarks.gpu.measure import GpuRun, measure_gpu
 from tests.benchmarks.gpu.plot import write_gpu_plot

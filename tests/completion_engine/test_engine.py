@@ -24,7 +24,7 @@ from completion_engine.loading.backends import Backend, BackendChain, Plan
 from completion_engine.loading.model import load_language_model
 from completion_engine.prompting.tokenizer import Tokenizer
 from completion_engine.request import Cancellation, CancelledError, CompletionRequest
-from completion_engine.target_model.in_flight import Brake
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.language_model import LanguageModel
 from completion_engine.target_model.passes import PassClock
 from completion_engine.target_model.weights import Precision

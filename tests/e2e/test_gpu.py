@@ -11,13 +11,13 @@ import torch
 
 from completion_engine.config import EngineConfig
 from completion_engine.engine import CompletionEngine
-from completion_engine.gpu.memory import GEOMETRIES
 from completion_engine.load_engine import load_engine_from
 from completion_engine.loading.backends import choose_precision
 from completion_engine.request import CompletionRequest
 from completion_engine.target_model.kv_cache import KVCache
 from completion_engine.target_model.language_model import LanguageModel
 from lsp_server.commands.bench_exactness import ExactnessOptions, compare
+from scripts.random_model import GEOMETRIES
 from tests.benchmarks.gpu.random_models import HandedOver, random_model
 from tests.benchmarks.gpu.speed import family_decoder
 from tests.benchmarks.samples import from_folder

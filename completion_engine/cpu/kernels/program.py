@@ -19,7 +19,7 @@ from completion_engine.cpu.kernels.language import COUNTER, Array, SharedKernel,
 from completion_engine.cpu.kernels.team import TEAM, call, load, share
 from completion_engine.cpu.kernels.vectors import int64_at
 from completion_engine.request import CancelledError
-from completion_engine.target_model.in_flight import Brake
+from completion_engine.target_model.brake import Brake
 from completion_engine.target_model.threads import num_threads_here
 
 

@@ -38,21 +38,6 @@ def are_all_stored() -> bool:
     return not _unstored
 
 
-def damaged_kernels() -> list[Path]:
-    """The stored kernels that do not match their checksums."""
-    return [file for file in kernel_cache.KERNEL_FOLDER.glob("*.nbc") if _is_damaged(file)]
-
-
-def _is_damaged(file: Path) -> bool:
-    try:
-        without_checksum(file.read_bytes())
-    except FileNotFoundError:  # replaced meanwhile
-        return False
-    except (OSError, ValueError):
-        return True
-    return False
-
-
 def cache_of(function: Callable[..., Any]) -> FunctionCache | NullCache:
     """Where numba looks for `function` compiled, and puts it; nowhere where no place is safe."""
     if problem := kernel_cache.storage_problem():

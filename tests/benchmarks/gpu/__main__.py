@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from completion_engine.gpu.memory import GEOMETRIES
 from lsp_server.commands.local_engine import named_target
 from lsp_server.commands.terminal import console, progress_bar, show_rows, write_json
+from scripts.random_model import GEOMETRIES
 from tests.benchmarks.command_line import Json, run
 from tests.benchmarks.gpu.measure import GpuRun, measure_gpu
 from tests.benchmarks.gpu.plot import write_gpu_plot

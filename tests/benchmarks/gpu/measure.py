@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from completion_engine.errors import MachineError
-from completion_engine.gpu.memory import GEOMETRIES, Geometry
+from completion_engine.gpu.memory import Geometry
 from completion_engine.request import Progress
 from lsp_server.commands.local_engine import Sample
+from scripts.random_model import GEOMETRIES
 from tests.benchmarks.gpu.ceilings import Ceilings, measure_ceilings
 from tests.benchmarks.gpu.report import aims, memory_rows
 from tests.benchmarks.gpu.speed import Trial, measure_geometry

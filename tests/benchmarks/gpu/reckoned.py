@@ -21,10 +21,10 @@ from completion_engine.gpu.blocks import Form, form_of_kind
 from completion_engine.gpu.decoder import GraphedDecoder
 from completion_engine.gpu.kernels import product
 from completion_engine.gpu.launch import WIDE_BLOCKS, ProductCut
-from completion_engine.gpu.memory import GEOMETRIES, Geometry
+from completion_engine.gpu.memory import Geometry
 from completion_engine.gpu.passes import WIDTHS, PassShape
 from completion_engine.gpu.weights import BYTES, PLAIN, Tiles, Weight, tiles_for
-from scripts.random_model import random_model
+from scripts.random_model import GEOMETRIES, random_model
 from tests.completion_engine.gpu.compile_kernels import compile_for
 
 CACHED = 600  # tokens whose keys a pass reads

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from completion_engine.gpu.memory import GEOMETRIES, plan_memory
+from completion_engine.gpu.memory import plan_memory
 from completion_engine.gpu.weights import Bits
+from scripts.random_model import GEOMETRIES
 from tests.benchmarks.peers.reference import COMPILED
 
 MEMORY_COLUMNS = ("model", "bf16", "int8", "of it one cache of 8192")

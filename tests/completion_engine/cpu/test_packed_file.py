@@ -15,7 +15,7 @@ import torch
 from completion_engine.cpu import packed_file
 from completion_engine.cpu.kernels.packing import PackedWeight, unpack
 from completion_engine.cpu.linear import packed
-from completion_engine.cpu.packed_file import Source, damaged_in, load_packed, packed_path
+from completion_engine.cpu.packed_file import Source, load_packed, packed_path
 
 SIZES = {"wide": (40, 64), "narrow": (16, 100)}
 
@@ -159,13 +159,6 @@ def test_what_cannot_be_trusted_is_made_anew(
     assert are_equal(load_packed(path, weights.sources()), weights)
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_damaged_files_are_named(path: Path, weights: Weights) -> None:
-    load_packed(path, weights.sources())
-    assert damaged_in(path.parent) == []
-    zero_a_weight(path)
-    assert damaged_in(path.parent) == [path]
 
 
 def test_weights_of_another_size_are_not_taken(path: Path, weights: Weights) -> None:

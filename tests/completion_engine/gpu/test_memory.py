@@ -12,15 +12,14 @@ import torch
 from completion_engine.gpu.blocks import STEP
 from completion_engine.gpu.memory import (
     BITS,
-    GEOMETRIES,
     Geometry,
-    largest_fitting,
     plan_memory,
     read_geometry,
     why_not_model,
 )
 from completion_engine.loading.backends import choose_precision
 from completion_engine.models.gguf_layout import EMBEDDING, HEAD, GgufLayout, TensorLayout, write_layout
+from scripts.random_model import GEOMETRIES
 
 GB = 1_000_000_000
 QWEN: dict[str, object] = {
@@ -61,11 +60,6 @@ def test_what_does_not_fit_is_refused_with_the_reason() -> None:
     plan = plan_memory(GEOMETRIES["7B"], 16, 8192, 4)
     assert "needs 19.1 GB of GPU memory and 18.0 GB are free" in plan.shortage(18 * GB)
     assert plan.shortage(plan.num_bytes) == "" != plan.shortage(plan.num_bytes - 1)
-
-
-def test_the_largest_that_fits_is_named() -> None:
-    assert largest_fitting(80 * GB) == {16: "32B", 8: "32B"}
-    assert largest_fitting(GB) == {}
 
 
 MEGABYTES = {
