@@ -60,7 +60,7 @@ class Errors:
 
 def measure(model_id: str) -> dict[str, dict[str, Errors]]:
     """By type of block: errors with the file's levels, and of rounding to 8 bits."""
-    layout = read_layout(ModelStore().folder(model_id))
+    layout = read_layout(ModelStore().ensure(model_id))
     if layout is None:
         raise SystemExit(f"{model_id} is not stored as a GGUF file.")
     data, weights = np.memmap(layout.file, np.uint8, "r"), GgufWeights(layout, torch.float32)

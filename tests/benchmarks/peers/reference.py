@@ -122,7 +122,7 @@ def find_assistant(folder: Path, tokenizer: Tokenizer, store: ModelStore | None 
         if not stored.is_ready:
             missing.append(stored.spec.id)
             continue
-        candidate = store.folder(stored.spec.id)
+        candidate = store.ensure(stored.spec.id)
         same_tokens = load_tokenizer(candidate).fingerprint == tokenizer.fingerprint
         if same_tokens and _num_logits(candidate) == _num_logits(folder):
             found.append(candidate)
