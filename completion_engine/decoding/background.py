@@ -48,8 +48,8 @@ class BackgroundWriting:
     yet.
 
     `shown` is the text of the answer, if the request `is_answered`. If it `is_complete`, the text after it is
-    written, otherwise its rest. `widen` replaces the prompt of the answer by the full prompt, which took too
-    long for the answer itself.
+    written, otherwise its rest. `widen` replaces the prompt by a larger one, which took too long for the
+    answer itself.
     """
 
     prepared: PreparedRequest
@@ -106,7 +106,7 @@ class BackgroundWriting:
         """Return a test of whether a request needs the result of the next step; any thread may call the test.
 
         A request needs it if the text typed since matches the text written so far, and goes beyond the answer
-        if that was complete. No request needs a step that computes the full prompt.
+        if that was complete. No request needs a step that computes a larger prompt.
         """
         if self.widen is not None and (self.decoding is None or self.decoding.num_pending > 1):
             return never_needed
@@ -211,7 +211,7 @@ class BackgroundWork:
     def current(self) -> BackgroundWriting | BackgroundPrompt | None:
         """The present work. After an answer it is chosen here: no answer waits for that."""
         if self._answer is not None:
-            self._current = self._answer.work(self._preparation.with_whole_prompt)
+            self._current = self._answer.work(self._preparation.with_larger_prompt)
             self._answer = None
         return self._current
 
@@ -258,13 +258,14 @@ class BackgroundWork:
             self._grown = work.prepared.request
         if goes_on:
             return True
-        grown, self._current = self._grown, None
-        if self._later is not None:
+        grown, self._current, widen = self._grown, None, self._preparation.with_whole_prompt
+        if isinstance(work, BackgroundWriting) and work.is_answered and not work.prepared.shows_all:
+            self._current = replace(work, decoding=None, widen=widen, _has_reported=False)
+        elif self._later is not None:
             self.prefetch(self._later, stats, writes=False)
             self._grown = grown
         elif not work.prepared.shows_all:
-            whole = self._preparation.with_whole_prompt(work.prepared)
-            self._current = BackgroundPrompt(whole, is_widened=True)
+            self._current = BackgroundPrompt(widen(work.prepared), is_widened=True)
         return self._current is not None
 
     def vain_test(self, cancellation: Cancellation, *, is_late: bool) -> Callable[[], bool]:

@@ -118,6 +118,22 @@ class RequestPreparation:
             request, chosen.prompt, slot, setup, self._tokenizer, chosen.shows_window, chosen.shows_all
         )
 
+    def with_larger_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Return the same request with the largest prompt that can be computed within its patience."""
+        if prepared.shows_all:
+            return prepared
+        request = prepared.request
+        patience = PromptBudget(request.patience_ms, self._target.prompt_token_ms, request.patience_ms)
+        chosen = self._prompts.choose(request, request.text_before, request.text_after, patience)
+        slot = self._slots.acquire(request.document, chosen.prompt.tokens)
+        return replace(
+            prepared,
+            prompt=chosen.prompt,
+            slot=slot,
+            shows_window=chosen.shows_window,
+            shows_all=chosen.shows_all,
+        )
+
     def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
         """Return the same request with the full text window and its own context in the prompt."""
         if prepared.shows_all:

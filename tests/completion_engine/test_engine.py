@@ -181,6 +181,16 @@ def test_where_time_is_short_less_text_is_seen_and_all_of_it_in_idle_moments(mak
     assert later.num_forwards == 0  # the text of the whole prompt is written too
 
 
+def test_in_a_pause_more_text_is_seen_before_all_of_it(make_engine: Make) -> None:
+    engine = make_engine()
+    engine.complete(hurried(engine))
+    seen: list[int] = []
+    while engine.idle(Cancellation()):
+        if (work := engine.background.current) is not None:
+            seen.append(len(work.prepared.prompt.tokens))
+    assert len(set(seen)) >= 2 and seen == sorted(seen)
+
+
 def test_who_sets_no_deadline_waits_for_all_of_the_text(make_engine: Make) -> None:
     completion = make_engine().complete(request(CODE * 8, patience_ms=1e-6))
     assert not completion.stats.is_provisional
