@@ -96,5 +96,5 @@ def test_the_text_around_the_cursor_is_read_back(name: str) -> None:
 )
 @pytest.mark.timeout(60)
 def test_reading_is_linear_in_the_prompt(hostile: str) -> None:
-    sizes = len(hostile) // 16, len(hostile)  # a linear reader takes 16 to 50 times as long, a quadratic one 256
+    sizes = len(hostile) // 16, len(hostile)  # if linear, 16 to 50 times as long, if quadratic 256
     assert growth(lambda num_chars: read_prompt(hostile[:num_chars]), *sizes, below=100) < 100
