@@ -229,7 +229,7 @@ class FolderRules:
     def _read(self, folder: ConfinedFolder, path: str, *, may_be_closed: bool = False) -> bytes | None:
         """Read the rules of one file; None if there is none.
 
-        Raises SkippedFileError beyond the limits, and if it cannot be read, as a link, which git read once.
+        Raises SkippedFileError beyond the limits, and if it cannot be read. A link is not followed.
         """
         self.checkpoint()
         try:

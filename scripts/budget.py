@@ -23,13 +23,13 @@ class Cap:
 SHIPPED = ("lsp_server", "completion_engine", "ngram_cache")
 CAPS = (
     Cap("lsp_server", 14_522, 88),
-    Cap("completion_engine", 26_127, 158),
+    Cap("completion_engine", 26_119, 158),
     Cap("ngram_cache", 4_834, 26),
-    Cap("tests", 55_187, 400, but=("benchmarks",)),
+    Cap("tests", 55_186, 400, but=("benchmarks",)),
     Cap("tests/benchmarks", 15_495, 134),
     Cap("scripts", 3_774, 29),
 )
-WHOLE = Cap(" and ".join(SHIPPED), 45_483, 272)
+WHOLE = Cap(" and ".join(SHIPPED), 45_475, 272)
 
 
 def find_overruns(root: Path, caps: tuple[Cap, ...] = CAPS, whole: Cap = WHOLE) -> Iterator[str]:

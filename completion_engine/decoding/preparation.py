@@ -6,7 +6,7 @@ Owns the prompts and caches of all documents of one engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from completion_engine.config import EngineConfig
 from completion_engine.decoding.ending import MAX_NEW_TOKENS
@@ -107,41 +107,33 @@ class RequestPreparation:
 
         If the request `waits` for an answer, its prompt is the largest that can be computed in time.
         """
-        setup = self._setup(request)
         if prompt is None:
             budget = PromptBudget.of(request, self._target.prompt_token_ms) if waits else PromptBudget()
             chosen = self._prompts.choose(request, request.text_before, request.text_after, budget)
         else:
             chosen = ChosenPrompt(prompt)
+        return self._prepared(request, chosen, self._setup(request))
+
+    def with_larger_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Return the same request with the largest prompt that can be computed within its patience."""
+        request = prepared.request
+        patience = PromptBudget(request.patience_ms, self._target.prompt_token_ms, request.patience_ms)
+        chosen = self._prompts.choose(request, request.text_before, request.text_after, patience)
+        return self._prepared(request, chosen, prepared.setup)
+
+    def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Return the same request with the full text window and its own context in the prompt."""
+        request = prepared.request
+        whole = self._prompts.whole(request, request.text_before, request.text_after)
+        return self._prepared(request, ChosenPrompt(whole), prepared.setup)
+
+    def _prepared(
+        self, request: CompletionRequest, chosen: ChosenPrompt, setup: DecodingSetup
+    ) -> PreparedRequest:
         slot = self._slots.acquire(request.document, chosen.prompt.tokens)
         return PreparedRequest(
             request, chosen.prompt, slot, setup, self._tokenizer, chosen.shows_window, chosen.shows_all
         )
-
-    def with_larger_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Return the same request with the largest prompt that can be computed within its patience."""
-        if prepared.shows_all:
-            return prepared
-        request = prepared.request
-        patience = PromptBudget(request.patience_ms, self._target.prompt_token_ms, request.patience_ms)
-        chosen = self._prompts.choose(request, request.text_before, request.text_after, patience)
-        slot = self._slots.acquire(request.document, chosen.prompt.tokens)
-        return replace(
-            prepared,
-            prompt=chosen.prompt,
-            slot=slot,
-            shows_window=chosen.shows_window,
-            shows_all=chosen.shows_all,
-        )
-
-    def with_whole_prompt(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Return the same request with the full text window and its own context in the prompt."""
-        if prepared.shows_all:
-            return prepared
-        request = prepared.request
-        prompt = self._prompts.whole(request, request.text_before, request.text_after)
-        slot = self._slots.acquire(request.document, prompt.tokens)
-        return replace(prepared, prompt=prompt, slot=slot, shows_window=True, shows_all=True)
 
     def commit_context(self, request: CompletionRequest) -> Prompt:
         """Put the request's context in front of its document from now on; return the full prompt with it."""

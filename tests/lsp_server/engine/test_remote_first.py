@@ -220,9 +220,8 @@ async def test_an_edit_is_answered_while_the_local_engine_loads_and_has_failed(
     async with asyncio.timeout(PATIENCE_S):
         assert (await window.propose_edit(EditRequest([], []))).rule == "engine-loading"
         work.may_go.set()
-        while (rule := (await window.propose_edit(EditRequest([], []))).rule) == "engine-loading":  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.002)
-    assert rule == "engine-error"
+        await ask_until(window, "engine-error", may_leave=False)
+        assert (await window.propose_edit(EditRequest([], []))).rule == "engine-error"
 
 
 async def test_windows_wait_for_no_other_s_round_trip(work: Workplace) -> None:
