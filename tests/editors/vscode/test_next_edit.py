@@ -124,9 +124,8 @@ def test_tab_opens_the_file_that_uses_a_renamed_function(window: Window) -> None
     def is_hinted() -> bool:
         if "next edit in plan.py:4, Tab to jump" in window.attached():
             return True
-        # The index may not have read the file when the server was asked before.
+        # The index may have read the file since. The cursor leaves what Tab would take before an edit.
         window.type("0")
-        # Tab takes a suggestion before an edit, and none is shown where nothing was typed.
         window.press("Backspace", "ArrowUp")
         window.page.wait_for_timeout(1_000)
         return False
