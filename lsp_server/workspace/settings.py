@@ -195,7 +195,7 @@ class Settings(BaseModel):
         Field(ge=0, allow_inf_nan=False),
         About(
             "The longest time to continue when no part can be shown at the deadline (ms). At a new cursor"
-            " position a fifth of it is for reading the text.",
+            " position a fifth of it is for reading the text; while you pause, up to all of it.",
             narrow="lower",
         ),
     ] = 1500.0
