@@ -124,7 +124,7 @@ def test_tab_opens_the_file_that_uses_a_renamed_function(window: Window) -> None
     def is_hinted() -> bool:
         if "next edit in plan.py:4, Tab to jump" in window.attached():
             return True
-        # The index may have read the file since. The cursor leaves what Tab would take before an edit.
+        # Ask again: the index may have the file now. Leave the line, or Tab would accept a suggestion there.
         window.type("0")
         window.press("Backspace", "ArrowUp")
         window.page.wait_for_timeout(1_000)
